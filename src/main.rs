@@ -1,0 +1,3 @@
+//! The binary: arguments to one role.
+
+fn main() {}
