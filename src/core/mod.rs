@@ -6,4 +6,5 @@
 pub mod canonical;
 pub mod ids;
 pub mod json;
+pub mod retry;
 pub mod time;
