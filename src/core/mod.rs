@@ -6,5 +6,6 @@
 pub mod canonical;
 pub mod ids;
 pub mod json;
+pub mod progress;
 pub mod retry;
 pub mod time;
