@@ -18,4 +18,5 @@
 //! Shutdown runs from the outside in: readiness goes off, the engine stops claiming and drains, sockets are closed with
 //! 1012, the last logs are written, the stores are closed.
 
+pub mod config;
 pub mod core;

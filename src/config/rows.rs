@@ -1,0 +1,187 @@
+//! Every setting with its default, unit, allowed values and meaning: read by the parser and printed by the README alike.
+//!
+//! The parser takes defaults and ranges from here and from nowhere else, and panics in tests for a key that has no row, so
+//! the table cannot drift from the code. `[]` in a key stands for any entry of a list.
+
+use std::sync::OnceLock;
+use toml::Value;
+
+/// Which values a setting takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Allowed {
+    /// What the meaning says.
+    Free,
+    /// A whole number, both ends included.
+    Range(i64, i64),
+    /// A duration, both ends included.
+    Duration(&'static str, &'static str),
+    /// A size, both ends included.
+    Size(&'static str, &'static str),
+    /// One of these words.
+    OneOf(&'static [&'static str]),
+}
+
+/// One setting.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    /// Dotted path, as in the file.
+    pub key: &'static str,
+    /// The default as written in TOML; empty when there is none.
+    pub default: &'static str,
+    /// The unit of a number; empty where the value carries it or there is none.
+    pub unit: &'static str,
+    /// The values it takes.
+    pub allowed: Allowed,
+    /// What it does, and why the default is what it is.
+    pub meaning: &'static str,
+}
+
+impl Row {
+    pub(super) fn default_value(&self) -> Option<Value> {
+        if self.default.is_empty() {
+            return None;
+        }
+        Some(self.default.parse().expect("the default of a row is TOML"))
+    }
+}
+
+/// The row of a key.
+pub(super) fn find(key: &str) -> Option<&'static Row> {
+    static SORTED: OnceLock<Vec<&'static Row>> = OnceLock::new();
+    let sorted = SORTED.get_or_init(|| {
+        let mut rows: Vec<&Row> = ROWS.iter().collect();
+        rows.sort_by_key(|row| row.key);
+        rows
+    });
+    sorted
+        .binary_search_by_key(&key, |row| row.key)
+        .ok()
+        .map(|i| sorted[i])
+}
+
+/// The settings as rows of a Markdown table, without its head: key, default, unit or values, meaning.
+#[must_use]
+pub fn markdown() -> String {
+    let mut table = String::new();
+    for row in ROWS {
+        let default = if row.default.is_empty() {
+            "–".to_owned()
+        } else {
+            format!("`{}`", row.default)
+        };
+        let values = match row.allowed {
+            Allowed::Free => row.unit.to_owned(),
+            Allowed::Range(least, most) => format!("{least} – {most} {}", row.unit)
+                .trim_end()
+                .to_owned(),
+            Allowed::Duration(least, most) | Allowed::Size(least, most) => {
+                format!("{least} – {most}")
+            }
+            Allowed::OneOf(words) => words.join(", "),
+        };
+        table.push_str(&format!(
+            "| `{}` | {default} | {values} | {} |\n",
+            row.key,
+            row.meaning.replace('|', "\\|")
+        ));
+    }
+    table
+}
+
+const fn row(
+    key: &'static str,
+    default: &'static str,
+    unit: &'static str,
+    allowed: Allowed,
+    meaning: &'static str,
+) -> Row {
+    Row {
+        key,
+        default,
+        unit,
+        allowed,
+        meaning,
+    }
+}
+
+use Allowed::{Duration, Free, OneOf, Range, Size};
+
+/// All settings, in the order of the file.
+#[rustfmt::skip]
+pub const ROWS: &[Row] = &[
+    row("server.listen", "\"127.0.0.1:8080\"", "address:port", Free, "Where the server listens. Loopback unless said, so that a first start is never public; port 0 takes a free one."),
+    row("server.public_url", "", "http(s) address", Free, "How browsers reach the server; decides links, cookies and the own origin. Without it the address of each request counts."),
+    row("server.allowed_origins", "[]", "origins", Free, "Other sites whose pages may embed the widgets, call the API and open the WebSocket."),
+    row("server.insecure_http", "false", "true, false", Free, "Allows password login over plain http outside loopback. Off, because a password would travel in the clear."),
+    row("server.trusted_proxies", "[]", "addresses or networks", Free, "Proxies whose forwarded client address and scheme are believed. None, because anybody can send those headers."),
+    row("database.url", "\"sqlite://data/taskbell.db\"", "sqlite:, postgres:, mysql:", Free, "The database that holds everything that counts. A SQLite file needs no server and serves one process."),
+    row("database.migrate", "\"auto\"", "", OneOf(&["auto", "check"]), "`auto` brings the tables up to date at start; `check` refuses to start when they are behind."),
+    row("database.synchronous", "\"full\"", "", OneOf(&["full", "normal"]), "SQLite only. `full` keeps every accepted task over a power loss; `normal` is faster and keeps it over a crash of the process only."),
+    row("redis.url", "", "redis:, rediss:", Free, "Optional fan-out and wake-up between nodes; never the truth."),
+    row("files.url", "\"file://data/files\"", "file:, s3:", Free, "Where uploads and artifacts are kept."),
+    row("logs.url", "", "like database.url", Free, "Where task logs are kept. Empty: a file of their own beside a SQLite database, else the same database, so that log writes never hold up tasks."),
+    row("engine.parallelism", "16", "chunks", Range(1, 1024), "Chunks that run at once on this node. Handlers wait more than they compute, so it is above the usual number of cores."),
+    row("engine.tenants", "[\"*\"]", "tenants", Free, "This node runs tasks of these tenants only; `*` is all."),
+    row("engine.lease_ms", "30000", "ms", Range(300, 3_600_000), "How long a claim holds without renewal. Three missed beats: shorter loses tasks to a slow database, longer delays the takeover from a dead node."),
+    row("engine.heartbeat_ms", "10000", "ms", Range(50, 1_200_000), "How often leases are renewed. At most a third of `engine.lease_ms`, and a third of it when that is shorter and this is not given."),
+    row("engine.poll_ms", "1000", "ms", Range(10, 600_000), "How often due tasks are looked for when no wake-up came; the longest wait when every signal is lost."),
+    row("engine.sweep_ms", "5000", "ms", Range(10, 600_000), "How often expired leases are taken back; bounds the takeover together with `engine.lease_ms`."),
+    row("engine.drain_grace_ms", "20000", "ms", Range(0, 3_600_000), "How long a stop waits for chunks before it hands them back. Below the 30 s that most supervisors wait."),
+    row("engine.cancel_grace_ms", "60000", "ms", Range(0, 3_600_000), "How long a cancel waits for the chunk under way before the task is cancelled without it."),
+    row("scheduler.enabled", "true", "true, false", Free, "Whether this node fires schedules. Off during a hand-over leaves due instants to the other nodes."),
+    row("packs.dir", "\"packs\"", "folder", Free, "Where packs of scripts are looked for."),
+    row("outbound.timeout_ms", "10000", "ms", Range(100, 600_000), "The longest one webhook delivery may take."),
+    row("outbound.first_retry_ms", "5000", "ms", Range(100, 3_600_000), "The wait before the second attempt of a delivery; it doubles from there."),
+    row("outbound.allow", "[]", "hosts or host:port", Free, "Hosts that handlers, scripts and webhooks may reach. None, and private addresses only when listed here."),
+    row("log.level", "\"info\"", "", OneOf(&["error", "warn", "info", "debug", "trace"]), "How much of its own doing the process tells on standard error."),
+    row("log.format", "\"text\"", "", OneOf(&["text", "json"]), "`text` for people, `json` (one object a line) for collectors."),
+    row("auth.jwt", "[]", "issuers", Free, "Issuers whose JWTs are taken as proof of who calls."),
+    row("auth.jwt[].issuer", "", "text", Free, "The `iss` that a token must carry."),
+    row("auth.jwt[].audience", "\"taskbell\"", "text", Free, "The `aud` that a token must carry, so that a token for another service is refused."),
+    row("auth.jwt[].algorithm", "\"HS256\"", "", OneOf(&["HS256", "RS256", "ES256", "EdDSA"]), "The one algorithm taken from this issuer."),
+    row("auth.jwt[].max_role", "\"user\"", "", OneOf(&["user", "operator", "admin", "platform"]), "The highest role that a token of this issuer can give."),
+    row("auth.jwt[].secret", "", "secret", Free, "The shared key of HS256."),
+    row("auth.jwt[].public_key", "", "secret", Free, "The PEM public key of RS256, ES256 and EdDSA."),
+    row("webhooks[].url", "", "http(s) address", Free, "Where events are delivered."),
+    row("webhooks[].secret", "", "secret, whsec_…", Free, "The Standard Webhooks key that signs deliveries: `whsec_` and 24 bytes or more in base64."),
+    row("webhooks[].events", "[\"task.*\"]", "event names", Free, "Which events are delivered: `task.*`, or `task.` and one of created, started, progressed, succeeded, failed, cancelled, paused, resumed, retried."),
+    row("records[].type", "", "text", Free, "The type of business record that this entry is about."),
+    row("records[].url", "", "address with {id}", Free, "The way back from a task to its record: http(s), or a path on the own site."),
+    row("records[].visibility", "\"owner\"", "", OneOf(&["owner", "tenant"]), "`tenant`: everyone of the tenant sees state, numbers, starter and times of its tasks."),
+    row("records[].write_back.table", "", "identifier", Free, "The business table that shows the state of tasks."),
+    row("records[].write_back.key", "\"id\"", "identifier", Free, "Its key column, compared with the record id."),
+    row("records[].write_back.status", "", "identifier", Free, "The column for the state."),
+    row("records[].write_back.task", "", "identifier", Free, "The column for the task id."),
+    row("records[].write_back.progress", "", "identifier", Free, "The column for the percentage."),
+    row("records[].write_back.eta", "", "identifier", Free, "The column for the expected end."),
+    row("records[].write_back.words", "", "state → text", Free, "The text written for each state; the state's own name where none is given."),
+    row("actions[].key", "", "[a-z0-9][a-z0-9._-]{0,99}", Free, "The name by which the action is submitted."),
+    row("actions[].title", "", "text or { language = text }", Free, "What the button says; the key where none is given."),
+    row("actions[].group", "", "text or { language = text }", Free, "The heading under which the button stands."),
+    row("actions[].handler.native", "", "name", Free, "A handler compiled into the binary."),
+    row("actions[].handler.script", "", "path", Free, "A JavaScript file, relative to the configuration file."),
+    row("actions[].handler.http", "", "http(s) address", Free, "An endpoint of your application that runs one chunk per call."),
+    row("actions[].handler.secret", "", "secret, whsec_…", Free, "The key that signs the calls of an http handler."),
+    row("actions[].handler.pull", "", "true", Free, "Workers of your own fetch the chunks."),
+    row("actions[].params", "", "JSON Schema", Free, "What a submit must carry in `params`; becomes the form."),
+    row("actions[].record", "", "record type", Free, "The type of record that the button sits on."),
+    row("actions[].roles", "[\"user\"]", "", OneOf(&["user", "operator", "admin", "platform"]), "Who may click; a higher role may as well."),
+    row("actions[].idempotency.fields", "[]", "paths", Free, "Fields of the submit that make up a key of their own: `record.id`, `record.type`, `owner`, `params.NAME`."),
+    row("actions[].idempotency.keep", "", "duration", Duration("0s", "3650d"), "How long after its success a task answers for its key. 24h for a key that the caller sent, 10s for one made from fields: a double click is caught, a later click runs again."),
+    row("actions[].idempotency.conflict", "\"return\"", "", OneOf(&["return", "reject", "replace-pending"]), "What a second submit of a key gets while its holder is unfinished."),
+    row("actions[].concurrency.key", "", "template", Free, "Tasks with equal keys share slots. Placeholders: {tenant} {owner} {action} {record.type} {record.id} {request} {params.NAME}; `{request}` lets the caller name it."),
+    row("actions[].concurrency.limit", "1", "tasks", Range(1, 10_000), "How many hold the key at once. Equal for all actions that share a key."),
+    row("actions[].concurrency.policy", "\"wait\"", "", OneOf(&["wait", "skip", "reject", "replace-pending", "cancel-running"]), "What a submit gets when the key is full."),
+    row("actions[].concurrency.hold", "\"task\"", "", OneOf(&["task", "chunk"]), "`task`: the slot is held from the first claim to the end; `chunk`: only while a chunk runs."),
+    row("actions[].concurrency.max_waiting", "1000", "tasks", Range(1, 100_000), "How many may wait behind one key before submits are refused."),
+    row("actions[].retry.max_attempts", "3", "attempts", Range(1, 1_000), "Failures in a row of one chunk before the task fails."),
+    row("actions[].retry.base", "\"5s\"", "duration", Duration("1ms", "1d"), "The wait before the second attempt; it doubles from there, with 10 % jitter."),
+    row("actions[].retry.cap", "\"5m\"", "duration", Duration("1ms", "7d"), "The longest such wait."),
+    row("actions[].chunk_timeout", "\"30s\"", "duration", Duration("10ms", "600s"), "The longest one chunk may run before it is dropped and tried again. As long as the lease: short chunks keep progress and cancel prompt."),
+    row("actions[].timeout", "", "duration", Duration("1s", "3650d"), "The deadline of the whole task, from its submit. None: it may take as long as it takes."),
+    row("actions[].budgets.memory", "\"64MiB\"", "size", Size("4MiB", "4GiB"), "Memory of one chunk of a script."),
+    row("actions[].budgets.statements", "50000000", "statements", Range(1_000, 1_000_000_000_000), "Work of one chunk of a script, counted by the interpreter."),
+    row("actions[].budgets.nesting", "32", "calls", Range(1, 1_000), "How deep scripts may run scripts."),
+    row("actions[].undo_window", "\"0s\"", "duration", Duration("0s", "1h"), "How long after the click the task cannot start, and a cancel leaves no trace in the record."),
+    row("actions[].cancel", "\"owner\"", "", OneOf(&["owner", "operator", "nobody"]), "Who may cancel, at least."),
+];
