@@ -4,6 +4,7 @@
 //! in as arguments or as the traits of [`time`]. The engine, all stores and the tests use the same functions.
 
 pub mod canonical;
+pub mod eta;
 pub mod ids;
 pub mod json;
 pub mod progress;
