@@ -20,3 +20,5 @@
 
 pub mod config;
 pub mod core;
+pub mod handler;
+pub mod store;

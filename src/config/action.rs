@@ -29,12 +29,7 @@ impl LocalText {
     /// The text for a language tag such as `zh-CN`: that tag, else the same language, else English, else any.
     #[must_use]
     pub fn get(&self, lang: &str) -> &str {
-        let primary = |tag: &str| {
-            tag.split('-')
-                .next()
-                .unwrap_or_default()
-                .to_ascii_lowercase()
-        };
+        let primary = |tag: &str| tag.split('-').next().unwrap_or_default().to_ascii_lowercase();
         let wanted = primary(lang);
         self.0
             .iter()
@@ -213,20 +208,13 @@ pub struct Action {
 }
 
 impl Choice for Role {
-    const WORDS: &'static [(&'static str, Self)] = &[
-        ("user", Self::User),
-        ("operator", Self::Operator),
-        ("admin", Self::Admin),
-        ("platform", Self::Platform),
-    ];
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("user", Self::User), ("operator", Self::Operator), ("admin", Self::Admin), ("platform", Self::Platform)];
 }
 
 impl Choice for Conflict {
-    const WORDS: &'static [(&'static str, Self)] = &[
-        ("return", Self::Return),
-        ("reject", Self::Reject),
-        ("replace-pending", Self::ReplacePending),
-    ];
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("return", Self::Return), ("reject", Self::Reject), ("replace-pending", Self::ReplacePending)];
 }
 
 impl Choice for Policy {
@@ -244,9 +232,6 @@ impl Choice for Hold {
 }
 
 impl Choice for CancelBy {
-    const WORDS: &'static [(&'static str, Self)] = &[
-        ("owner", Self::Owner),
-        ("operator", Self::Operator),
-        ("nobody", Self::Nobody),
-    ];
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("owner", Self::Owner), ("operator", Self::Operator), ("nobody", Self::Nobody)];
 }

@@ -19,14 +19,15 @@ pub(super) fn actions(root: &mut Section<'_>) -> Vec<Action> {
             continue;
         };
         if actions.iter().any(|other| other.key == action.key) {
-            cx.faults
-                .borrow_mut()
-                .push(key_path, format!("`{}` is declared twice", action.key));
+            cx.faults.borrow_mut().push(key_path, format!("`{}` is declared twice", action.key));
         }
         if let Some(other) = actions.iter().find(|other| disagree(other, &action)) {
             cx.faults.borrow_mut().push(
                 limit_path,
-                format!("actions that share a concurrency key must agree on its limit; `{}` has another one", other.key),
+                format!(
+                    "actions that share a concurrency key must agree on its limit; `{}` has another one",
+                    other.key
+                ),
             );
         }
         actions.push(action);
@@ -46,14 +47,9 @@ fn action(mut section: Section<'_>) -> Option<Action> {
     let key = section.required_text("key").filter(|key| {
         let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
         let bytes = key.as_bytes();
-        let good = bytes.len() <= 100
-            && plain(bytes[0])
-            && bytes.iter().all(|&b| plain(b) || b"._-".contains(&b));
+        let good = bytes.len() <= 100 && plain(bytes[0]) && bytes.iter().all(|&b| plain(b) || b"._-".contains(&b));
         if !good {
-            section.fault(
-                "key",
-                "must be [a-z0-9][a-z0-9._-]{0,99}: lower case, digits, dots, underscores, dashes",
-            );
+            section.fault("key", "must be [a-z0-9][a-z0-9._-]{0,99}: lower case, digits, dots, underscores, dashes");
         }
         good
     });
@@ -70,9 +66,7 @@ fn action(mut section: Section<'_>) -> Option<Action> {
         section.fault("roles", "must name at least one role");
     }
     let idempotency = idempotency(section.section("idempotency"));
-    let concurrency = section
-        .optional_section("concurrency")
-        .and_then(concurrency);
+    let concurrency = section.optional_section("concurrency").and_then(concurrency);
     let retry = retry(section.section("retry"));
     let chunk_timeout = section.duration("chunk_timeout");
     let timeout = section.duration("timeout");
@@ -106,18 +100,14 @@ fn local_text(section: &mut Section<'_>, key: &'static str) -> Option<LocalText>
             let mut texts = BTreeMap::new();
             for (tag, text) in table {
                 let is_tag = tag.len() >= 2
-                    && tag.split('-').all(|part| {
-                        (1..=8).contains(&part.len())
-                            && part.bytes().all(|b| b.is_ascii_alphanumeric())
-                    });
+                    && tag
+                        .split('-')
+                        .all(|part| (1..=8).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_alphanumeric()));
                 match text {
                     Value::String(text) if is_tag && !text.is_empty() => {
                         texts.insert(tag, text);
                     }
-                    _ => section.fault(
-                        key,
-                        format!("`{tag}` must be a language tag such as en or zh-CN, with a text"),
-                    ),
+                    _ => section.fault(key, format!("`{tag}` must be a language tag such as en or zh-CN, with a text")),
                 }
             }
             Some(LocalText::new(texts))
@@ -130,36 +120,23 @@ fn local_text(section: &mut Section<'_>, key: &'static str) -> Option<LocalText>
 }
 
 fn handler(section: &mut Section<'_>) -> Option<HandlerRef> {
-    const ONE: &str =
-        "must name exactly one of script, http, native and pull, such as { native = \"name\" }";
+    const ONE: &str = "must name exactly one of script, http, native and pull, such as { native = \"name\" }";
     let Some(mut table) = section.optional_section("handler") else {
-        section.fault(
-            "handler",
-            "is missing: name a script, an http address, a native handler or pull = true",
-        );
+        section.fault("handler", "is missing: name a script, an http address, a native handler or pull = true");
         return None;
     };
-    let kinds = ["script", "http", "native", "pull"]
-        .into_iter()
-        .filter(|kind| table.given(kind))
-        .count();
+    let kinds = ["script", "http", "native", "pull"].into_iter().filter(|kind| table.given(kind)).count();
     if kinds != 1 {
         section.fault("handler", ONE);
     }
     let secret_given = table.given("secret");
     let is_http = table.given("http");
     let native = table.text("native").map(HandlerRef::Native);
-    let script = table
-        .text("script")
-        .map(|path| HandlerRef::Script(table.cx.resolve(&path)));
+    let script = table.text("script").map(|path| HandlerRef::Script(table.cx.resolve(&path)));
     let pull = table.given("pull");
     let pull = (table.flag("pull") && pull).then_some(HandlerRef::Pull);
     let url = http_url(&mut table, "http");
-    let secret = if is_http {
-        signing_secret(&mut table)
-    } else {
-        table.secret("secret")
-    };
+    let secret = if is_http { signing_secret(&mut table) } else { table.secret("secret") };
     if secret_given && !is_http {
         table.fault("secret", "belongs to an http handler");
     }
@@ -167,12 +144,7 @@ fn handler(section: &mut Section<'_>) -> Option<HandlerRef> {
     if kinds != 1 {
         return None;
     }
-    let http = url.and_then(|url| {
-        Some(HandlerRef::Http {
-            url,
-            secret: secret?,
-        })
-    });
+    let http = url.and_then(|url| Some(HandlerRef::Http { url, secret: secret? }));
     let read = native.or(script).or(http).or(pull);
     if read.is_none() && !is_http {
         section.fault("handler", ONE);
@@ -190,15 +162,9 @@ fn schema(section: &mut Section<'_>) -> Option<serde_json::Value> {
         section.fault("params", "must describe an object: type = \"object\"");
     }
     if let Err(error) = jsonschema::meta::validate(&schema) {
-        section.fault(
-            "params",
-            format!("is no JSON Schema: at {}: {error}", error.instance_path()),
-        );
+        section.fault("params", format!("is no JSON Schema: at {}: {error}", error.instance_path()));
     } else if let Err(error) = jsonschema::validator_for(&schema) {
-        section.fault(
-            "params",
-            format!("is a JSON Schema that cannot be used: {error}"),
-        );
+        section.fault("params", format!("is a JSON Schema that cannot be used: {error}"));
     }
     Some(schema)
 }
@@ -212,33 +178,21 @@ fn json(value: Value) -> serde_json::Value {
         Value::Boolean(on) => on.into(),
         Value::Datetime(at) => at.to_string().into(),
         Value::Array(items) => items.into_iter().map(json).collect(),
-        Value::Table(table) => table
-            .into_iter()
-            .map(|(key, value)| (key, json(value)))
-            .collect::<serde_json::Map<_, _>>()
-            .into(),
+        Value::Table(table) => {
+            table.into_iter().map(|(key, value)| (key, json(value))).collect::<serde_json::Map<_, _>>().into()
+        }
     }
 }
 
 fn idempotency(mut section: Section<'_>) -> Idempotency {
     let fields = section.texts("fields");
     for field in &fields {
-        if !(["record.id", "record.type", "owner"].contains(&field.as_str())
-            || template::is_params_path(field))
-        {
-            section.fault(
-                "fields",
-                format!(
-                    "`{field}` is no field: write record.id, record.type, owner or params.NAME"
-                ),
-            );
+        if !(["record.id", "record.type", "owner"].contains(&field.as_str()) || template::is_params_path(field)) {
+            section
+                .fault("fields", format!("`{field}` is no field: write record.id, record.type, owner or params.NAME"));
         }
     }
-    let read = Idempotency {
-        fields,
-        keep: section.duration("keep"),
-        conflict: section.choice("conflict"),
-    };
+    let read = Idempotency { fields, keep: section.duration("keep"), conflict: section.choice("conflict") };
     section.finish();
     read
 }
@@ -253,13 +207,7 @@ fn concurrency(mut section: Section<'_>) -> Option<Concurrency> {
     let hold = section.choice("hold");
     let max_waiting = positive(&mut section, "max_waiting");
     section.finish();
-    Some(Concurrency {
-        key: key?,
-        limit,
-        policy,
-        hold,
-        max_waiting,
-    })
+    Some(Concurrency { key: key?, limit, policy, hold, max_waiting })
 }
 
 fn retry(mut section: Section<'_>) -> Retry {
@@ -271,18 +219,13 @@ fn retry(mut section: Section<'_>) -> Retry {
         cap = base;
     }
     section.finish();
-    Retry {
-        max_attempts,
-        base,
-        cap,
-    }
+    Retry { max_attempts, base, cap }
 }
 
 fn budgets(mut section: Section<'_>) -> Budgets {
     let read = Budgets {
         memory_bytes: section.size_bytes("memory"),
-        statements: u64::try_from(section.int("statements"))
-            .expect("the range of statements starts above 0"),
+        statements: u64::try_from(section.int("statements")).expect("the range of statements starts above 0"),
         nesting: positive(&mut section, "nesting"),
     };
     section.finish();

@@ -19,11 +19,14 @@ impl Settings {
             let key = |kind: &str| format!("actions[{i}].handler.{kind}");
             match &action.handler {
                 HandlerRef::Native(name) if !natives.contains(&name.as_str()) => {
-                    let guess = nearest(name, natives.iter().copied())
-                        .map(|near| format!("; did you mean `{near}`?"));
+                    let guess = nearest(name, natives.iter().copied()).map(|near| format!("; did you mean `{near}`?"));
                     faults.push(
                         key("native"),
-                        format!("this binary has no native handler `{name}`, which the action `{}` names{}", action.key, guess.unwrap_or_default()),
+                        format!(
+                            "this binary has no native handler `{name}`, which the action `{}` names{}",
+                            action.key,
+                            guess.unwrap_or_default()
+                        ),
                     );
                 }
                 HandlerRef::Script(path) => {
@@ -47,15 +50,9 @@ impl Settings {
                 HandlerRef::Native(_) => {}
             }
         }
-        for (key, url) in [
-            ("database.url", Some(&self.database.url)),
-            ("logs.url", self.logs.as_ref()),
-        ] {
+        for (key, url) in [("database.url", Some(&self.database.url)), ("logs.url", self.logs.as_ref())] {
             if let Some(url @ (DatabaseUrl::Postgres(_) | DatabaseUrl::MySql(_))) = url {
-                faults.push(
-                    key,
-                    format!("{url}: only sqlite: is available in this version"),
-                );
+                faults.push(key, format!("{url}: only sqlite: is available in this version"));
             }
         }
         if let FilesUrl::S3(_) = self.files {
@@ -73,26 +70,17 @@ impl Loaded {
         let mut notes = Faults::default();
         let mut note = |asked: bool, key: &str, what: &str| {
             if asked {
-                notes.push(key, format!("{what} not active yet in this version; the setting is valid and has no effect"));
+                notes.push(
+                    key,
+                    format!("{what} not active yet in this version; the setting is valid and has no effect"),
+                );
             }
         };
         note(settings.redis.is_some(), "redis.url", "fan-out by Redis is");
-        note(
-            self.given.contains("scheduler"),
-            "scheduler",
-            "schedules are",
-        );
+        note(self.given.contains("scheduler"), "scheduler", "schedules are");
         note(self.given.contains("packs"), "packs", "packs are");
-        note(
-            self.given.contains("outbound"),
-            "outbound",
-            "calls to other hosts are",
-        );
-        note(
-            !settings.jwt.is_empty(),
-            "auth.jwt",
-            "tokens of other issuers are",
-        );
+        note(self.given.contains("outbound"), "outbound", "calls to other hosts are");
+        note(!settings.jwt.is_empty(), "auth.jwt", "tokens of other issuers are");
         note(!settings.webhooks.is_empty(), "webhooks", "webhooks are");
         for (i, record) in settings.records.iter().enumerate() {
             note(

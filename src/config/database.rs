@@ -52,10 +52,7 @@ pub(super) fn read(section: &mut Section<'_>, key: &'static str) -> Option<Datab
         "sqlite" => {
             let path = text["sqlite:".len()..].trim_start_matches("//");
             if path.is_empty() || path.starts_with(":memory:") || path.contains('?') {
-                section.fault(
-                    key,
-                    "must name a file, such as sqlite://data/taskbell.db, without parameters",
-                );
+                section.fault(key, "must name a file, such as sqlite://data/taskbell.db, without parameters");
                 return None;
             }
             Some(DatabaseUrl::Sqlite(section.cx.resolve(path)))

@@ -26,10 +26,7 @@ pub struct Faults(pub Vec<Fault>);
 impl Faults {
     /// Adds a fault of `key`.
     pub fn push(&mut self, key: impl Into<String>, message: impl Into<String>) {
-        self.0.push(Fault {
-            key: key.into(),
-            message: message.into(),
-        });
+        self.0.push(Fault { key: key.into(), message: message.into() });
     }
 
     /// Whether nothing is wrong.

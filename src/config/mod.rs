@@ -23,17 +23,14 @@ mod template;
 mod tests;
 
 pub use action::{
-    Action, Budgets, CancelBy, Concurrency, Conflict, HandlerRef, Hold, Idempotency, LocalText,
-    Policy, Retry, Role,
+    Action, Budgets, CancelBy, Concurrency, Conflict, HandlerRef, Hold, Idempotency, LocalText, Policy, Retry, Role,
 };
 pub use database::{DatabaseUrl, without_password};
 pub use fault::{Fault, Faults};
 pub use outside::{JwtAlgorithm, JwtIssuer, RecordType, Visibility, Webhook, WriteBack};
 pub use rows::{Allowed, ROWS, Row, markdown};
 pub use secret::{MASK, Secret};
-pub use sections::{
-    Database, Engine, FilesUrl, Log, LogFormat, Migrate, Outbound, Server, Synchronous,
-};
+pub use sections::{Database, Engine, FilesUrl, Log, LogFormat, Migrate, Outbound, Server, Synchronous};
 
 use reader::{Context, Section};
 use source::{ENV_PREFIX, Source};
@@ -111,22 +108,15 @@ impl Settings {
         }
         let settings = Self::read(Section::root(&cx, table));
         if demo && !settings.server.listen.ip().is_loopback() {
-            cx.faults.borrow_mut().push(
-                "server.listen",
-                "must be a loopback address in demo mode, which has users without a password",
-            );
+            cx.faults
+                .borrow_mut()
+                .push("server.listen", "must be a loopback address in demo mode, which has users without a password");
         }
         let faults = cx.faults.into_inner();
         if !faults.is_empty() {
             return Err(faults);
         }
-        Ok(Loaded {
-            settings,
-            demo,
-            file: file.map(Path::to_path_buf),
-            secrets: cx.secrets.into_inner(),
-            given,
-        })
+        Ok(Loaded { settings, demo, file: file.map(Path::to_path_buf), secrets: cx.secrets.into_inner(), given })
     }
 
     fn read(mut root: Section<'_>) -> Self {

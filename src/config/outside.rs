@@ -86,25 +86,16 @@ pub struct RecordType {
 }
 
 impl Choice for JwtAlgorithm {
-    const WORDS: &'static [(&'static str, Self)] = &[
-        ("HS256", Self::Hs256),
-        ("RS256", Self::Rs256),
-        ("ES256", Self::Es256),
-        ("EdDSA", Self::EdDsa),
-    ];
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("HS256", Self::Hs256), ("RS256", Self::Rs256), ("ES256", Self::Es256), ("EdDSA", Self::EdDsa)];
 }
 
 impl Choice for Visibility {
-    const WORDS: &'static [(&'static str, Self)] =
-        &[("owner", Self::Owner), ("tenant", Self::Tenant)];
+    const WORDS: &'static [(&'static str, Self)] = &[("owner", Self::Owner), ("tenant", Self::Tenant)];
 }
 
 pub(super) fn auth(mut section: Section<'_>) -> Vec<JwtIssuer> {
-    let issuers = section
-        .sections("jwt")
-        .into_iter()
-        .filter_map(issuer)
-        .collect();
+    let issuers = section.sections("jwt").into_iter().filter_map(issuer).collect();
     section.finish();
     issuers
 }
@@ -120,14 +111,8 @@ fn issuer(mut section: Section<'_>) -> Option<JwtIssuer> {
     let key = match (algorithm, secret_given, public_given) {
         (JwtAlgorithm::Hs256, true, false) => secret,
         (JwtAlgorithm::Rs256 | JwtAlgorithm::Es256 | JwtAlgorithm::EdDsa, false, true) => {
-            if public_key
-                .as_ref()
-                .is_some_and(|key| !key.expose().contains("-----BEGIN PUBLIC KEY-----"))
-            {
-                section.fault(
-                    "public_key",
-                    "must be a public key in PEM (-----BEGIN PUBLIC KEY-----)",
-                );
+            if public_key.as_ref().is_some_and(|key| !key.expose().contains("-----BEGIN PUBLIC KEY-----")) {
+                section.fault("public_key", "must be a public key in PEM (-----BEGIN PUBLIC KEY-----)");
             }
             public_key
         }
@@ -136,40 +121,19 @@ fn issuer(mut section: Section<'_>) -> Option<JwtIssuer> {
             None
         }
         _ => {
-            section.fault(
-                "public_key",
-                "RS256, ES256 and EdDSA take `public_key`, and no `secret`",
-            );
+            section.fault("public_key", "RS256, ES256 and EdDSA take `public_key`, and no `secret`");
             None
         }
     };
     section.finish();
-    Some(JwtIssuer {
-        issuer: name?,
-        audience: audience?,
-        algorithm,
-        max_role,
-        key: key?,
-    })
+    Some(JwtIssuer { issuer: name?, audience: audience?, algorithm, max_role, key: key? })
 }
 
-const EVENTS: &[&str] = &[
-    "created",
-    "started",
-    "progressed",
-    "succeeded",
-    "failed",
-    "cancelled",
-    "paused",
-    "resumed",
-    "retried",
-];
+const EVENTS: &[&str] =
+    &["created", "started", "progressed", "succeeded", "failed", "cancelled", "paused", "resumed", "retried"];
 
 pub(super) fn webhooks(root: &mut Section<'_>) -> Vec<Webhook> {
-    root.sections("webhooks")
-        .into_iter()
-        .filter_map(webhook)
-        .collect()
+    root.sections("webhooks").into_iter().filter_map(webhook).collect()
 }
 
 fn webhook(mut section: Section<'_>) -> Option<Webhook> {
@@ -180,25 +144,16 @@ fn webhook(mut section: Section<'_>) -> Option<Webhook> {
     let secret = signing_secret(&mut section);
     let events = section.texts("events");
     for event in &events {
-        let known = event
-            .strip_prefix("task.")
-            .is_some_and(|name| name == "*" || EVENTS.contains(&name));
+        let known = event.strip_prefix("task.").is_some_and(|name| name == "*" || EVENTS.contains(&name));
         if !known {
             section.fault(
                 "events",
-                format!(
-                    "`{event}` is no event: write task.* or task. and one of {}",
-                    EVENTS.join(", ")
-                ),
+                format!("`{event}` is no event: write task.* or task. and one of {}", EVENTS.join(", ")),
             );
         }
     }
     section.finish();
-    Some(Webhook {
-        url: url?,
-        secret: secret?,
-        events,
-    })
+    Some(Webhook { url: url?, secret: secret?, events })
 }
 
 /// The key of a Standard Webhooks signature: `whsec_` and at least 24 bytes in base64.
@@ -209,16 +164,10 @@ pub(super) fn signing_secret(section: &mut Section<'_>) -> Option<Secret> {
     let secret = section.secret("secret")?;
     let is_key = secret.expose().strip_prefix("whsec_").is_some_and(|key| {
         let key = key.trim_end_matches('=');
-        key.len() >= 32
-            && key
-                .bytes()
-                .all(|b| b.is_ascii_alphanumeric() || b == b'+' || b == b'/')
+        key.len() >= 32 && key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'+' || b == b'/')
     });
     if !is_key {
-        section.fault(
-            "secret",
-            "must be whsec_ followed by 24 bytes or more in base64",
-        );
+        section.fault("secret", "must be whsec_ followed by 24 bytes or more in base64");
     }
     Some(secret)
 }
@@ -230,9 +179,7 @@ pub(super) fn records(root: &mut Section<'_>) -> Vec<RecordType> {
         let cx = section.cx;
         if let Some(record) = record(section) {
             if records.iter().any(|other| other.name == record.name) {
-                cx.faults
-                    .borrow_mut()
-                    .push(key, format!("`{}` is declared twice", record.name));
+                cx.faults.borrow_mut().push(key, format!("`{}` is declared twice", record.name));
             }
             records.push(record);
         }
@@ -249,29 +196,19 @@ fn record(mut section: Section<'_>) -> Option<RecordType> {
     if let Some(url) = &url {
         let filled = url.replace("{id}", "1");
         let own_path = filled.starts_with('/') && !filled.starts_with("//");
-        let outside = Url::parse(&filled)
-            .is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+        let outside = Url::parse(&filled).is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
         if !url.contains("{id}") || !(own_path || outside) {
-            section.fault(
-                "url",
-                "must be an http or https address, or a path that starts with /, and hold {id}",
-            );
+            section.fault("url", "must be an http or https address, or a path that starts with /, and hold {id}");
         }
     }
     let visibility = section.choice("visibility");
     let write_back = section.optional_section("write_back").and_then(write_back);
     section.finish();
-    Some(RecordType {
-        name: name?,
-        url,
-        visibility,
-        write_back,
-    })
+    Some(RecordType { name: name?, url, visibility, write_back })
 }
 
 /// What a type of record may be called: it stands before a colon in `record=type:id`.
-pub(super) const RECORD_TYPE: &str =
-    "must be 1 to 100 characters without colons, slashes and spaces";
+pub(super) const RECORD_TYPE: &str = "must be 1 to 100 characters without colons, slashes and spaces";
 
 pub(super) fn is_record_type(name: &str) -> bool {
     name.chars().count() <= 100
@@ -289,52 +226,28 @@ fn write_back(mut section: Section<'_>) -> Option<WriteBack> {
         }
     }
     if columns.is_empty() {
-        section.fault(
-            "status",
-            "is missing: name at least one of status, task, progress and eta",
-        );
+        section.fault("status", "is missing: name at least one of status, task, progress and eta");
     }
     let words = words(&mut section);
     section.finish();
-    Some(WriteBack {
-        table: table?,
-        key: key?,
-        columns,
-        words,
-    })
+    Some(WriteBack { table: table?, key: key?, columns, words })
 }
 
 fn identifier(section: &mut Section<'_>, key: &'static str, required: bool) -> Option<String> {
-    let name = if required {
-        section.required_text(key)
-    } else {
-        section.text(key)
-    }?;
+    let name = if required { section.required_text(key) } else { section.text(key) }?;
     let plain = name.split('.').all(|part| {
         let starts = part.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
         starts && part.len() <= 63 && part.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
     });
     if !plain {
-        section.fault(
-            key,
-            "must be a plain identifier: letters, digits and underscores",
-        );
+        section.fault(key, "must be a plain identifier: letters, digits and underscores");
         return None;
     }
     Some(name)
 }
 
-const STATES: &[&str] = &[
-    "queued",
-    "blocked",
-    "running",
-    "pausing",
-    "paused",
-    "cancelling",
-    "succeeded",
-    "failed",
-    "cancelled",
-];
+const STATES: &[&str] =
+    &["queued", "blocked", "running", "pausing", "paused", "cancelling", "succeeded", "failed", "cancelled"];
 
 fn words(section: &mut Section<'_>) -> BTreeMap<String, String> {
     let mut words = BTreeMap::new();
@@ -346,10 +259,7 @@ fn words(section: &mut Section<'_>) -> BTreeMap<String, String> {
                     Value::String(word) if STATES.contains(&state.as_str()) => {
                         words.insert(state, word);
                     }
-                    Value::String(_) => section.fault(
-                        "words",
-                        format!("`{state}` is no state: {}", STATES.join(", ")),
-                    ),
+                    Value::String(_) => section.fault("words", format!("`{state}` is no state: {}", STATES.join(", "))),
                     _ => section.fault("words", format!("the word for `{state}` must be a text")),
                 }
             }

@@ -4,34 +4,20 @@
 
 use std::time::Duration;
 
-const DURATIONS: &[(&str, u64)] = &[
-    ("ms", 1),
-    ("s", 1_000),
-    ("m", 60_000),
-    ("h", 3_600_000),
-    ("d", 86_400_000),
-];
-const SIZES: &[(&str, u64)] = &[
-    ("B", 1),
-    ("KiB", 1 << 10),
-    ("MiB", 1 << 20),
-    ("GiB", 1 << 30),
-];
+const DURATIONS: &[(&str, u64)] = &[("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
+const SIZES: &[(&str, u64)] = &[("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)];
 
 /// Reads a duration: a whole number and one of ms, s, m, h, d.
 pub fn duration(text: &str) -> Result<Duration, String> {
     scaled(text, DURATIONS)
         .map(Duration::from_millis)
-        .ok_or_else(|| {
-            "must be a whole number with a unit: ms, s, m, h or d, such as \"30s\"".to_owned()
-        })
+        .ok_or_else(|| "must be a whole number with a unit: ms, s, m, h or d, such as \"30s\"".to_owned())
 }
 
 /// Reads a size in bytes: a whole number and one of B, KiB, MiB, GiB.
 pub fn size_bytes(text: &str) -> Result<u64, String> {
-    scaled(text, SIZES).ok_or_else(|| {
-        "must be a whole number with a unit: B, KiB, MiB or GiB, such as \"64MiB\"".to_owned()
-    })
+    scaled(text, SIZES)
+        .ok_or_else(|| "must be a whole number with a unit: B, KiB, MiB or GiB, such as \"64MiB\"".to_owned())
 }
 
 fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
@@ -48,27 +34,12 @@ mod tests {
 
     #[test]
     fn durations_and_sizes_need_a_whole_number_and_a_known_unit() {
-        for (text, ms) in [
-            ("500ms", 500),
-            ("30s", 30_000),
-            ("5m", 300_000),
-            ("6h", 21_600_000),
-            ("90d", 7_776_000_000),
-            ("0s", 0),
-        ] {
+        for (text, ms) in
+            [("500ms", 500), ("30s", 30_000), ("5m", 300_000), ("6h", 21_600_000), ("90d", 7_776_000_000), ("0s", 0)]
+        {
             assert_eq!(duration(text).unwrap().as_millis(), ms, "{text}");
         }
-        for text in [
-            "",
-            "5",
-            "s",
-            "-1s",
-            "1.5h",
-            "5 weeks",
-            "5S",
-            "99999999999999999999s",
-            "18446744073709551615d",
-        ] {
+        for text in ["", "5", "s", "-1s", "1.5h", "5 weeks", "5S", "99999999999999999999s", "18446744073709551615d"] {
             assert!(duration(text).is_err(), "{text}");
         }
         assert_eq!(size_bytes("64MiB"), Ok(64 << 20));

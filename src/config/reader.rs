@@ -33,22 +33,8 @@ pub(super) struct Context {
 impl Context {
     /// Splits a source into its table and what is needed to read it.
     pub(super) fn new(source: Source) -> (Self, Table) {
-        let Source {
-            table,
-            overrides,
-            env,
-            base,
-        } = source;
-        (
-            Self {
-                faults: RefCell::default(),
-                secrets: RefCell::default(),
-                overrides,
-                env,
-                base,
-            },
-            table,
-        )
+        let Source { table, overrides, env, base } = source;
+        (Self { faults: RefCell::default(), secrets: RefCell::default(), overrides, env, base }, table)
     }
 
     /// An absolute path; a relative one counts from the configuration file.
@@ -58,15 +44,10 @@ impl Context {
 
     /// Keeps the password of an address among the values to mask, as written and as it reads.
     pub(super) fn keep_password(&self, address: &str) {
-        let Some(password) = Url::parse(address)
-            .ok()
-            .and_then(|url| url.password().map(str::to_owned))
-        else {
+        let Some(password) = Url::parse(address).ok().and_then(|url| url.password().map(str::to_owned)) else {
             return;
         };
-        let plain = percent_encoding::percent_decode_str(&password)
-            .decode_utf8_lossy()
-            .into_owned();
+        let plain = percent_encoding::percent_decode_str(&password).decode_utf8_lossy().into_owned();
         let mut secrets = self.secrets.borrow_mut();
         secrets.extend([Secret::new(plain), Secret::new(password)]);
     }
@@ -84,21 +65,12 @@ pub(super) struct Section<'c> {
 impl<'c> Section<'c> {
     /// The outermost table.
     pub(super) fn root(cx: &'c Context, table: Table) -> Self {
-        Self {
-            cx,
-            path: String::new(),
-            shape: String::new(),
-            table,
-            asked: Vec::new(),
-        }
+        Self { cx, path: String::new(), shape: String::new(), table, asked: Vec::new() }
     }
 
     /// Records a fault of `key` in this table.
     pub(super) fn fault(&self, key: &str, message: impl Into<String>) {
-        self.cx
-            .faults
-            .borrow_mut()
-            .push(join(&self.path, key), message);
+        self.cx.faults.borrow_mut().push(join(&self.path, key), message);
     }
 
     /// The full path of `key`, as it is named in faults and notes.
@@ -129,8 +101,7 @@ impl<'c> Section<'c> {
 
     fn row(&self, key: &str) -> &'static Row {
         let shape = join(&self.shape, key);
-        rows::find(&shape)
-            .unwrap_or_else(|| panic!("every setting that is read has its row: {shape} has none"))
+        rows::find(&shape).unwrap_or_else(|| panic!("every setting that is read has its row: {shape} has none"))
     }
 
     /// The value as given, or the default of its row.
@@ -149,13 +120,7 @@ impl<'c> Section<'c> {
                 Table::new()
             }
         };
-        Section {
-            cx: self.cx,
-            path: join(&self.path, key),
-            shape: join(&self.shape, key),
-            table,
-            asked: Vec::new(),
-        }
+        Section { cx: self.cx, path: join(&self.path, key), shape: join(&self.shape, key), table, asked: Vec::new() }
     }
 
     /// A table below this one, when given.
@@ -173,13 +138,7 @@ impl<'c> Section<'c> {
             None => Vec::new(),
             Some(Value::Array(items)) => items,
             Some(_) => {
-                self.fault(
-                    key,
-                    format!(
-                        "must be a list of tables: write [[{}]] for each",
-                        self.path_of(key)
-                    ),
-                );
+                self.fault(key, format!("must be a list of tables: write [[{}]] for each", self.path_of(key)));
                 Vec::new()
             }
         };
@@ -239,10 +198,7 @@ impl<'c> Section<'c> {
     /// A whole number within the range of its row; the row's default where it is absent or at fault.
     pub(super) fn int(&mut self, key: &'static str) -> i64 {
         let row = self.row(key);
-        let fallback = row
-            .default_value()
-            .and_then(|v| v.as_integer())
-            .unwrap_or_default();
+        let fallback = row.default_value().and_then(|v| v.as_integer()).unwrap_or_default();
         let Some(value) = self.value(key) else {
             return fallback;
         };
@@ -251,10 +207,7 @@ impl<'c> Section<'c> {
         };
         match value.as_integer() {
             Some(n) if (least..=most).contains(&n) => return n,
-            Some(n) => self.fault(
-                key,
-                format!("must be {least} to {most} {}, not {n}", row.unit).replace("  ", " "),
-            ),
+            Some(n) => self.fault(key, format!("must be {least} to {most} {}, not {n}", row.unit).replace("  ", " ")),
             None => self.fault(key, format!("must be a whole number, not {}", kind(&value))),
         }
         fallback
@@ -280,10 +233,7 @@ impl<'c> Section<'c> {
             "the words of {} in its row and in its type agree",
             row.key
         );
-        let fallback = row
-            .default_value()
-            .and_then(|v| find_word(v.as_str()?))
-            .unwrap_or(T::WORDS[0].1);
+        let fallback = row.default_value().and_then(|v| find_word(v.as_str()?)).unwrap_or(T::WORDS[0].1);
         let Some(text) = self.text(key) else {
             return fallback;
         };
@@ -313,23 +263,16 @@ impl<'c> Section<'c> {
         let items = match value {
             Value::Array(items) => items,
             // In the environment a list may be written with commas.
-            Value::String(text) if self.cx.overrides.contains_key(&self.path_of(key)) => text
-                .split(',')
-                .map(|item| Value::String(item.trim().to_owned()))
-                .collect(),
+            Value::String(text) if self.cx.overrides.contains_key(&self.path_of(key)) => {
+                text.split(',').map(|item| Value::String(item.trim().to_owned())).collect()
+            }
             other => {
-                self.fault(
-                    key,
-                    format!("must be a list of texts, not {}", kind(&other)),
-                );
+                self.fault(key, format!("must be a list of texts, not {}", kind(&other)));
                 return Vec::new();
             }
         };
         let count = items.len();
-        let texts: Vec<String> = items
-            .into_iter()
-            .filter_map(|item| item.as_str().map(str::to_owned))
-            .collect();
+        let texts: Vec<String> = items.into_iter().filter_map(|item| item.as_str().map(str::to_owned)).collect();
         if texts.len() < count || texts.iter().any(String::is_empty) {
             self.fault(key, "must hold texts only, and no empty one");
         }
@@ -345,8 +288,7 @@ impl<'c> Section<'c> {
         };
         match quantity::duration(&text) {
             Ok(length) => {
-                let bound =
-                    |text| quantity::duration(text).expect("the bounds of a row are durations");
+                let bound = |text| quantity::duration(text).expect("the bounds of a row are durations");
                 if (bound(least)..=bound(most)).contains(&length) {
                     return Some(length);
                 }
@@ -354,8 +296,7 @@ impl<'c> Section<'c> {
             }
             Err(message) => self.fault(key, message),
         }
-        row.default_value()
-            .and_then(|v| quantity::duration(v.as_str()?).ok())
+        row.default_value().and_then(|v| quantity::duration(v.as_str()?).ok())
     }
 
     /// A size such as `"64MiB"`, in bytes, within the range of its row.
@@ -365,10 +306,7 @@ impl<'c> Section<'c> {
             unreachable!("a size has a range in its row: {}", row.key)
         };
         let bytes = |text: &str| quantity::size_bytes(text).expect("the texts of a row are sizes");
-        let fallback = row
-            .default_value()
-            .and_then(|v| v.as_str().map(bytes))
-            .unwrap_or_default();
+        let fallback = row.default_value().and_then(|v| v.as_str().map(bytes)).unwrap_or_default();
         let Some(text) = self.text(key) else {
             return fallback;
         };
@@ -407,12 +345,9 @@ impl<'c> Section<'c> {
 
     fn referred(&self, from: &Table) -> Result<String, String> {
         let text = match (from.get("env"), from.get("file"), from.len()) {
-            (Some(Value::String(name)), None, 1) => self
-                .cx
-                .env
-                .get(name)
-                .cloned()
-                .ok_or_else(|| format!("the environment variable {name} is not set")),
+            (Some(Value::String(name)), None, 1) => {
+                self.cx.env.get(name).cloned().ok_or_else(|| format!("the environment variable {name} is not set"))
+            }
             (None, Some(Value::String(path)), 1) => {
                 let path = self.cx.resolve(path);
                 std::fs::read_to_string(&path)
@@ -421,38 +356,22 @@ impl<'c> Section<'c> {
             }
             _ => Err("must be a text, { env = \"NAME\" } or { file = \"PATH\" }".to_owned()),
         }?;
-        if text.is_empty() {
-            Err("the secret it names is empty".to_owned())
-        } else {
-            Ok(text)
-        }
+        if text.is_empty() { Err("the secret it names is empty".to_owned()) } else { Ok(text) }
     }
 }
 
 fn find_word<T: Choice>(text: &str) -> Option<T> {
-    T::WORDS
-        .iter()
-        .find(|(word, _)| *word == text)
-        .map(|(_, meaning)| *meaning)
+    T::WORDS.iter().find(|(word, _)| *word == text).map(|(_, meaning)| *meaning)
 }
 
 fn words_fault<T: Choice>(text: &str) -> String {
     let words: Vec<&str> = T::WORDS.iter().map(|(word, _)| *word).collect();
-    let guess =
-        nearest(text, words.iter().copied()).map(|near| format!("; did you mean `{near}`?"));
-    format!(
-        "must be one of {}, not `{text}`{}",
-        words.join(", "),
-        guess.unwrap_or_default()
-    )
+    let guess = nearest(text, words.iter().copied()).map(|near| format!("; did you mean `{near}`?"));
+    format!("must be one of {}, not `{text}`{}", words.join(", "), guess.unwrap_or_default())
 }
 
 fn join(path: &str, key: &str) -> String {
-    if path.is_empty() {
-        key.to_owned()
-    } else {
-        format!("{path}.{key}")
-    }
+    if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }
 
 fn kind(value: &Value) -> &'static str {

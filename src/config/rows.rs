@@ -53,10 +53,7 @@ pub(super) fn find(key: &str) -> Option<&'static Row> {
         rows.sort_by_key(|row| row.key);
         rows
     });
-    sorted
-        .binary_search_by_key(&key, |row| row.key)
-        .ok()
-        .map(|i| sorted[i])
+    sorted.binary_search_by_key(&key, |row| row.key).ok().map(|i| sorted[i])
 }
 
 /// The settings as rows of a Markdown table, without its head: key, default, unit or values, meaning.
@@ -64,26 +61,16 @@ pub(super) fn find(key: &str) -> Option<&'static Row> {
 pub fn markdown() -> String {
     let mut table = String::new();
     for row in ROWS {
-        let default = if row.default.is_empty() {
-            "–".to_owned()
-        } else {
-            format!("`{}`", row.default)
-        };
+        let default = if row.default.is_empty() { "–".to_owned() } else { format!("`{}`", row.default) };
         let values = match row.allowed {
             Allowed::Free => row.unit.to_owned(),
-            Allowed::Range(least, most) => format!("{least} – {most} {}", row.unit)
-                .trim_end()
-                .to_owned(),
+            Allowed::Range(least, most) => format!("{least} – {most} {}", row.unit).trim_end().to_owned(),
             Allowed::Duration(least, most) | Allowed::Size(least, most) => {
                 format!("{least} – {most}")
             }
             Allowed::OneOf(words) => words.join(", "),
         };
-        table.push_str(&format!(
-            "| `{}` | {default} | {values} | {} |\n",
-            row.key,
-            row.meaning.replace('|', "\\|")
-        ));
+        table.push_str(&format!("| `{}` | {default} | {values} | {} |\n", row.key, row.meaning.replace('|', "\\|")));
     }
     table
 }
@@ -95,13 +82,7 @@ const fn row(
     allowed: Allowed,
     meaning: &'static str,
 ) -> Row {
-    Row {
-        key,
-        default,
-        unit,
-        allowed,
-        meaning,
-    }
+    Row { key, default, unit, allowed, meaning }
 }
 
 use Allowed::{Duration, Free, OneOf, Range, Size};

@@ -118,8 +118,7 @@ impl Choice for Migrate {
 }
 
 impl Choice for Synchronous {
-    const WORDS: &'static [(&'static str, Self)] =
-        &[("full", Self::Full), ("normal", Self::Normal)];
+    const WORDS: &'static [(&'static str, Self)] = &[("full", Self::Full), ("normal", Self::Normal)];
 }
 
 impl Choice for LogFormat {
@@ -140,10 +139,8 @@ pub(super) fn server(mut section: Section<'_>) -> Server {
     let fallback = SocketAddr::from((Ipv4Addr::LOCALHOST, 8080));
     let listen = section.text("listen").map_or(fallback, |text| {
         text.parse().unwrap_or_else(|_| {
-            section.fault(
-                "listen",
-                "must be an address and a port, such as 127.0.0.1:8080, 0.0.0.0:8080 or [::1]:8080",
-            );
+            section
+                .fault("listen", "must be an address and a port, such as 127.0.0.1:8080, 0.0.0.0:8080 or [::1]:8080");
             fallback
         })
     });
@@ -151,34 +148,33 @@ pub(super) fn server(mut section: Section<'_>) -> Server {
     let mut allowed_origins = Vec::new();
     for text in section.texts("allowed_origins") {
         match Url::parse(&text) {
-            Ok(url) if is_http(&url) && url.path() == "/" && url.query().is_none() && url.fragment().is_none() && url.username().is_empty() => {
+            Ok(url)
+                if is_http(&url)
+                    && url.path() == "/"
+                    && url.query().is_none()
+                    && url.fragment().is_none()
+                    && url.username().is_empty() =>
+            {
                 allowed_origins.push(url.origin().ascii_serialization());
             }
-            _ => section.fault("allowed_origins", format!("`{text}` is no origin: write scheme, host and port only, such as https://erp.example.com")),
+            _ => section.fault(
+                "allowed_origins",
+                format!("`{text}` is no origin: write scheme, host and port only, such as https://erp.example.com"),
+            ),
         }
     }
     let mut trusted_proxies = Vec::new();
     for text in section.texts("trusted_proxies") {
-        match text
-            .parse::<IpNet>()
-            .or_else(|_| text.parse::<IpAddr>().map(IpNet::from))
-        {
+        match text.parse::<IpNet>().or_else(|_| text.parse::<IpAddr>().map(IpNet::from)) {
             Ok(net) => trusted_proxies.push(net),
-            Err(_) => section.fault(
-                "trusted_proxies",
-                format!("`{text}` is no address or network, such as 10.0.0.0/8"),
-            ),
+            Err(_) => {
+                section.fault("trusted_proxies", format!("`{text}` is no address or network, such as 10.0.0.0/8"))
+            }
         }
     }
     let insecure_http = section.flag("insecure_http");
     section.finish();
-    Server {
-        listen,
-        public_url,
-        allowed_origins,
-        insecure_http,
-        trusted_proxies,
-    }
+    Server { listen, public_url, allowed_origins, insecure_http, trusted_proxies }
 }
 
 pub(super) fn database(mut section: Section<'_>) -> Database {
@@ -187,20 +183,14 @@ pub(super) fn database(mut section: Section<'_>) -> Database {
     let migrate = section.choice("migrate");
     let synchronous = section.choice("synchronous");
     section.finish();
-    Database {
-        url,
-        migrate,
-        synchronous,
-    }
+    Database { url, migrate, synchronous }
 }
 
 pub(super) fn redis(mut section: Section<'_>) -> Option<Secret> {
     let url = section.secret("url");
     if let Some(url) = &url {
         section.cx.keep_password(url.expose());
-        if !Url::parse(url.expose())
-            .is_ok_and(|url| matches!(url.scheme(), "redis" | "rediss") && url.has_host())
-        {
+        if !Url::parse(url.expose()).is_ok_and(|url| matches!(url.scheme(), "redis" | "rediss") && url.has_host()) {
             section.fault("url", "must be an address such as redis://127.0.0.1:6379");
         }
     }
@@ -212,10 +202,7 @@ pub(super) fn files(mut section: Section<'_>) -> FilesUrl {
     let url = section.text("url").unwrap_or_default();
     let read = if let Some(path) = url.strip_prefix("file://").filter(|path| !path.is_empty()) {
         FilesUrl::Folder(section.cx.resolve(path))
-    } else if let Some(bucket) = Url::parse(&url)
-        .ok()
-        .filter(|url| url.scheme() == "s3" && url.has_host())
-    {
+    } else if let Some(bucket) = Url::parse(&url).ok().filter(|url| url.scheme() == "s3" && url.has_host()) {
         FilesUrl::S3(bucket)
     } else {
         section.fault("url", "must be file://FOLDER or s3://BUCKET/PREFIX");
@@ -232,8 +219,7 @@ pub(super) fn logs(mut section: Section<'_>) -> Option<DatabaseUrl> {
 }
 
 pub(super) fn engine(mut section: Section<'_>) -> Engine {
-    let ms =
-        |n: i64| u64::try_from(n).expect("the range of a length in a row starts at 0 or above");
+    let ms = |n: i64| u64::try_from(n).expect("the range of a length in a row starts at 0 or above");
     let beat_given = section.given("heartbeat_ms");
     let lease_ms = ms(section.int("lease_ms"));
     let mut heartbeat_ms = ms(section.int("heartbeat_ms"));
@@ -241,7 +227,10 @@ pub(super) fn engine(mut section: Section<'_>) -> Engine {
         if beat_given {
             section.fault(
                 "heartbeat_ms",
-                format!("must be at most a third of engine.lease_ms ({lease_ms}), so at most {}, not {heartbeat_ms}", lease_ms / 3),
+                format!(
+                    "must be at most a third of engine.lease_ms ({lease_ms}), so at most {}, not {heartbeat_ms}",
+                    lease_ms / 3
+                ),
             );
         }
         heartbeat_ms = lease_ms / 3;
@@ -251,8 +240,7 @@ pub(super) fn engine(mut section: Section<'_>) -> Engine {
         section.fault("tenants", "must name at least one tenant, or \"*\" for all");
     }
     let read = Engine {
-        parallelism: usize::try_from(section.int("parallelism"))
-            .expect("the range of parallelism starts at 1"),
+        parallelism: usize::try_from(section.int("parallelism")).expect("the range of parallelism starts at 1"),
         tenants,
         lease_ms,
         heartbeat_ms,
@@ -279,19 +267,12 @@ pub(super) fn packs(mut section: Section<'_>) -> PathBuf {
 }
 
 pub(super) fn outbound(mut section: Section<'_>) -> Outbound {
-    let ms =
-        |n: i64| u64::try_from(n).expect("the range of a length in a row starts at 0 or above");
+    let ms = |n: i64| u64::try_from(n).expect("the range of a length in a row starts at 0 or above");
     let allow = section.texts("allow");
     for host in &allow {
-        if host.contains(['/', '@', '*'])
-            || !Url::parse(&format!("http://{host}/")).is_ok_and(|url| url.has_host())
-        {
-            section.fault(
-                "allow",
-                format!(
-                    "`{host}` is no host or host:port, such as erp.example.com or 127.0.0.1:9000"
-                ),
-            );
+        if host.contains(['/', '@', '*']) || !Url::parse(&format!("http://{host}/")).is_ok_and(|url| url.has_host()) {
+            section
+                .fault("allow", format!("`{host}` is no host or host:port, such as erp.example.com or 127.0.0.1:9000"));
         }
     }
     let read = Outbound {
@@ -304,10 +285,7 @@ pub(super) fn outbound(mut section: Section<'_>) -> Outbound {
 }
 
 pub(super) fn log(mut section: Section<'_>) -> Log {
-    let read = Log {
-        level: section.choice("level"),
-        format: section.choice("format"),
-    };
+    let read = Log { level: section.choice("level"), format: section.choice("format") };
     section.finish();
     read
 }
@@ -316,14 +294,9 @@ pub(super) fn log(mut section: Section<'_>) -> Log {
 pub(super) fn http_url(section: &mut Section<'_>, key: &'static str) -> Option<Url> {
     let text = section.text(key)?;
     match Url::parse(&text) {
-        Ok(url) if is_http(&url) && url.password().is_none() && url.username().is_empty() => {
-            Some(url)
-        }
+        Ok(url) if is_http(&url) && url.password().is_none() && url.username().is_empty() => Some(url),
         _ => {
-            section.fault(
-                key,
-                "must be an http or https address, without a user or a password",
-            );
+            section.fault(key, "must be an http or https address, without a user or a password");
             None
         }
     }

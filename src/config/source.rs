@@ -26,10 +26,7 @@ pub(super) struct Source {
 
 impl Source {
     /// Reads the file, if there is one, and lays the environment over it.
-    pub fn gather(
-        file: Option<&Path>,
-        env: impl Iterator<Item = (String, String)>,
-    ) -> Result<Self, Faults> {
+    pub fn gather(file: Option<&Path>, env: impl Iterator<Item = (String, String)>) -> Result<Self, Faults> {
         let mut faults = Faults::default();
         let mut table = match file {
             Some(path) => read_file(path).unwrap_or_else(|message| {
@@ -44,20 +41,11 @@ impl Source {
             .iter()
             .filter_map(|(name, text)| {
                 let path = name.strip_prefix(ENV_PREFIX)?;
-                Some((
-                    path.split("__").map(str::to_lowercase).collect(),
-                    name,
-                    text,
-                ))
+                Some((path.split("__").map(str::to_lowercase).collect(), name, text))
             })
             .collect();
         // Indices in the order of numbers, so that entry 10 comes after entry 9.
-        given.sort_by_cached_key(|(segments, ..)| {
-            segments
-                .iter()
-                .map(|s| format!("{s:0>8}"))
-                .collect::<Vec<_>>()
-        });
+        given.sort_by_cached_key(|(segments, ..)| segments.iter().map(|s| format!("{s:0>8}")).collect::<Vec<_>>());
         for (segments, name, text) in given {
             if segments.iter().any(String::is_empty) {
                 faults.push(name, "names no setting: write TASKBELL__SECTION__KEY");
@@ -73,17 +61,9 @@ impl Source {
         if !faults.is_empty() {
             return Err(faults);
         }
-        let base = file
-            .and_then(Path::parent)
-            .filter(|p| !p.as_os_str().is_empty())
-            .unwrap_or(Path::new("."));
+        let base = file.and_then(Path::parent).filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let base = std::path::absolute(base).unwrap_or_else(|_| base.to_path_buf());
-        Ok(Self {
-            table,
-            overrides,
-            env,
-            base,
-        })
+        Ok(Self { table, overrides, env, base })
     }
 }
 
@@ -91,16 +71,13 @@ fn read_file(path: &Path) -> Result<Table, String> {
     let text = std::fs::read_to_string(path).map_err(|error| format!("cannot be read: {error}"))?;
     text.parse::<Table>().map_err(|error| {
         // The error's own Display quotes the line, which may hold a secret: only its place and its reason are told.
-        let line = error.span().map_or(1, |span| {
-            1 + text[..span.start.min(text.len())].matches('\n').count()
-        });
+        let line = error.span().map_or(1, |span| 1 + text[..span.start.min(text.len())].matches('\n').count());
         format!("line {line} is not valid TOML: {}", error.message())
     })
 }
 
 fn parse_value(text: &str) -> Value {
-    text.parse::<Value>()
-        .unwrap_or_else(|_| Value::String(text.to_owned()))
+    text.parse::<Value>().unwrap_or_else(|_| Value::String(text.to_owned()))
 }
 
 fn path_of(segments: &[String]) -> String {
@@ -126,24 +103,15 @@ fn place(table: &mut Table, segments: &[String], value: Value) -> Result<(), Str
         return Ok(());
     }
     let inner_is_list = rest[0].bytes().all(|b| b.is_ascii_digit());
-    let slot = table.entry(key.clone()).or_insert_with(|| {
-        if inner_is_list {
-            Value::Array(Vec::new())
-        } else {
-            Value::Table(Table::new())
-        }
-    });
+    let slot = table
+        .entry(key.clone())
+        .or_insert_with(|| if inner_is_list { Value::Array(Vec::new()) } else { Value::Table(Table::new()) });
     match slot {
         Value::Table(inner) => place(inner, rest, value),
         Value::Array(items) => {
-            let index: usize = rest[0]
-                .parse()
-                .map_err(|_| format!("`{key}` is a list: write its index"))?;
+            let index: usize = rest[0].parse().map_err(|_| format!("`{key}` is a list: write its index"))?;
             if index > items.len() {
-                return Err(format!(
-                    "index {index} is past the end of `{key}`, which has {} entries",
-                    items.len()
-                ));
+                return Err(format!("index {index} is past the end of `{key}`, which has {} entries", items.len()));
             }
             if rest.len() == 1 {
                 if index == items.len() {

@@ -16,25 +16,16 @@ fn load(toml: &str, env: &[(&str, &str)]) -> Result<Loaded, Faults> {
 }
 
 fn pairs(env: &[(&str, &str)]) -> impl Iterator<Item = (String, String)> {
-    env.iter()
-        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-        .collect::<Vec<_>>()
-        .into_iter()
+    env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect::<Vec<_>>().into_iter()
 }
 
 fn everything() -> Loaded {
     let hook = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
-    load(
-        EVERYTHING,
-        &[("ERP_SECRET", "erp-signing-key"), ("HOOK_SECRET", hook)],
-    )
-    .unwrap()
+    load(EVERYTHING, &[("ERP_SECRET", "erp-signing-key"), ("HOOK_SECRET", hook)]).unwrap()
 }
 
 fn faults(toml: &str) -> String {
-    load(toml, &[])
-        .expect_err("the configuration has faults")
-        .to_string()
+    load(toml, &[]).expect_err("the configuration has faults").to_string()
 }
 
 /// The shapes of all keys below a value: list entries as `[]`, free tables (schemas, texts by language, words) as one key.
@@ -43,11 +34,7 @@ fn shapes(path: &str, value: &toml::Value, into: &mut BTreeSet<String>) {
     match value {
         toml::Value::Table(table) if !free.iter().any(|key| path.ends_with(key)) => {
             for (key, value) in table {
-                shapes(
-                    &format!("{path}{}{key}", if path.is_empty() { "" } else { "." }),
-                    value,
-                    into,
-                );
+                shapes(&format!("{path}{}{key}", if path.is_empty() { "" } else { "." }), value, into);
             }
         }
         toml::Value::Array(items) if items.iter().any(toml::Value::is_table) => {
@@ -68,11 +55,7 @@ fn shapes(path: &str, value: &toml::Value, into: &mut BTreeSet<String>) {
 fn every_setting_has_its_row_and_every_row_is_a_setting() {
     everything();
     let mut set = BTreeSet::new();
-    shapes(
-        "",
-        &toml::Value::Table(EVERYTHING.parse().unwrap()),
-        &mut set,
-    );
+    shapes("", &toml::Value::Table(EVERYTHING.parse().unwrap()), &mut set);
     let rows: BTreeSet<String> = ROWS.iter().map(|row| row.key.to_owned()).collect();
     assert_eq!(rows, set);
     assert_eq!(rows.len(), ROWS.len(), "no key has two rows");
@@ -82,37 +65,25 @@ fn every_setting_has_its_row_and_every_row_is_a_setting() {
 #[test]
 fn every_row_says_what_it_means_and_its_default_is_within_its_range() {
     for row in ROWS {
-        assert!(
-            row.meaning.len() > 20 && row.meaning.ends_with('.'),
-            "{}",
-            row.key
-        );
+        assert!(row.meaning.len() > 20 && row.meaning.ends_with('.'), "{}", row.key);
         let Some(default) = row.default_value() else {
             continue;
         };
         let text = default.as_str().unwrap_or_default().to_owned();
         match row.allowed {
-            Allowed::Range(least, most) => assert!(
-                (least..=most).contains(&default.as_integer().unwrap()),
-                "{}",
-                row.key
-            ),
+            Allowed::Range(least, most) => {
+                assert!((least..=most).contains(&default.as_integer().unwrap()), "{}", row.key)
+            }
             Allowed::Duration(least, most) => {
-                let [least, text, most] =
-                    [least, &text, most].map(|text| quantity::duration(text).unwrap());
+                let [least, text, most] = [least, &text, most].map(|text| quantity::duration(text).unwrap());
                 assert!(least <= text && text <= most, "{}", row.key);
             }
             Allowed::Size(least, most) => {
-                let [least, text, most] =
-                    [least, &text, most].map(|text| quantity::size_bytes(text).unwrap());
+                let [least, text, most] = [least, &text, most].map(|text| quantity::size_bytes(text).unwrap());
                 assert!(least <= text && text <= most, "{}", row.key);
             }
             Allowed::OneOf(words) => {
-                assert!(
-                    words.contains(&text.as_str()) || default.as_array().is_some(),
-                    "{}",
-                    row.key
-                );
+                assert!(words.contains(&text.as_str()) || default.as_array().is_some(), "{}", row.key);
             }
             Allowed::Free => {}
         }
@@ -121,18 +92,11 @@ fn every_row_says_what_it_means_and_its_default_is_within_its_range() {
 
 #[test]
 fn without_a_file_and_without_settings_it_is_the_demo() {
-    let loaded = Settings::load(
-        None,
-        pairs(&[("PATH", "/bin"), ("TASKBELL_URL", "http://x")]),
-        false,
-    )
-    .unwrap();
+    let loaded = Settings::load(None, pairs(&[("PATH", "/bin"), ("TASKBELL_URL", "http://x")]), false).unwrap();
     assert!(loaded.demo);
     assert_eq!(loaded.settings.server.listen.to_string(), "127.0.0.1:8080");
     assert_eq!(loaded.settings.engine.heartbeat_ms, 10_000);
-    let DatabaseUrl::Sqlite(path) = &loaded.settings.database.url else {
-        panic!("the default is SQLite")
-    };
+    let DatabaseUrl::Sqlite(path) = &loaded.settings.database.url else { panic!("the default is SQLite") };
     assert!(path.is_absolute() && path.ends_with("data/taskbell.db"));
     let other = [("TASKBELL__SERVER__LISTEN", "127.0.0.1:9")];
     assert!(!Settings::load(None, pairs(&other), false).unwrap().demo);
@@ -142,18 +106,8 @@ fn without_a_file_and_without_settings_it_is_the_demo() {
 
 #[test]
 fn the_demo_is_refused_off_loopback_and_with_a_file() {
-    let public = Settings::load(
-        None,
-        pairs(&[("TASKBELL__SERVER__LISTEN", "0.0.0.0:8080")]),
-        true,
-    )
-    .unwrap_err();
-    assert!(
-        public
-            .to_string()
-            .starts_with("server.listen: must be a loopback address in demo mode"),
-        "{public}"
-    );
+    let public = Settings::load(None, pairs(&[("TASKBELL__SERVER__LISTEN", "0.0.0.0:8080")]), true).unwrap_err();
+    assert!(public.to_string().starts_with("server.listen: must be a loopback address in demo mode"), "{public}");
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("t.toml");
     std::fs::write(&file, "").unwrap();
@@ -173,10 +127,7 @@ fn the_whole_contract_is_read() {
     assert_eq!(settings.database.synchronous, Synchronous::Normal);
     assert_eq!(settings.log.level, tracing::Level::DEBUG);
     assert_eq!(settings.jwt[0].key.expose(), "erp-signing-key");
-    assert_eq!(
-        settings.records[0].write_back.as_ref().unwrap().words["running"],
-        "后台处理中"
-    );
+    assert_eq!(settings.records[0].write_back.as_ref().unwrap().words["running"], "后台处理中");
     let action = settings.action("import-customers").unwrap();
     assert_eq!(action.title.get("zh-CN"), "导入客户");
     assert_eq!(action.title.get("zh"), "导入客户");
@@ -185,59 +136,26 @@ fn the_whole_contract_is_read() {
     assert_eq!(action.budgets.memory_bytes, 64 << 20);
     assert_eq!(action.timeout, Some(Duration::from_secs(6 * 3600)));
     assert_eq!(action.concurrency.as_ref().unwrap().max_waiting, 50);
-    let told: Vec<String> = loaded
-        .not_active()
-        .0
-        .into_iter()
-        .map(|note| note.key)
-        .collect();
-    assert_eq!(
-        told,
-        [
-            "redis.url",
-            "scheduler",
-            "packs",
-            "outbound",
-            "auth.jwt",
-            "webhooks",
-            "records[0].write_back"
-        ]
-    );
+    let told: Vec<String> = loaded.not_active().0.into_iter().map(|note| note.key).collect();
+    assert_eq!(told, ["redis.url", "scheduler", "packs", "outbound", "auth.jwt", "webhooks", "records[0].write_back"]);
 }
 
 #[test]
 fn an_action_has_the_defaults_of_the_contract() {
-    let loaded = load(
-        "[[actions]]\nkey = \"a\"\nhandler = { native = \"n\" }",
-        &[],
-    )
-    .unwrap();
+    let loaded = load("[[actions]]\nkey = \"a\"\nhandler = { native = \"n\" }", &[]).unwrap();
     let action = loaded.settings.action("a").unwrap();
     assert_eq!(action.title.get("en"), "a");
     assert_eq!(
-        (
-            action.retry.max_attempts,
-            action.retry.base,
-            action.retry.cap
-        ),
+        (action.retry.max_attempts, action.retry.base, action.retry.cap),
         (3, Duration::from_secs(5), Duration::from_secs(300))
     );
     assert_eq!(
         (action.chunk_timeout, action.timeout, action.undo_window),
         (Duration::from_secs(30), None, Duration::ZERO)
     );
-    assert_eq!(
-        (action.roles.as_slice(), action.cancel),
-        (&[Role::User][..], CancelBy::Owner)
-    );
-    assert_eq!(
-        (action.idempotency.conflict, action.idempotency.keep),
-        (Conflict::Return, None)
-    );
-    assert_eq!(
-        (action.budgets.statements, action.budgets.nesting),
-        (50_000_000, 32)
-    );
+    assert_eq!((action.roles.as_slice(), action.cancel), (&[Role::User][..], CancelBy::Owner));
+    assert_eq!((action.idempotency.conflict, action.idempotency.keep), (Conflict::Return, None));
+    assert_eq!((action.budgets.statements, action.budgets.nesting), (50_000_000, 32));
     assert!(action.concurrency.is_none() && action.params.is_none());
     assert!(loaded.not_active().is_empty(), "defaults ask for nothing");
 }
@@ -288,10 +206,7 @@ fn all_faults_are_told_at_once_each_with_its_key() {
         "actions[1].handler.natve: does not exist; did you mean `native`?",
         "colour: does not exist",
     ] {
-        assert!(
-            text.lines().any(|found| found.starts_with(line)),
-            "no line {line} in\n{text}"
-        );
+        assert!(text.lines().any(|found| found.starts_with(line)), "no line {line} in\n{text}");
     }
 }
 
@@ -309,10 +224,7 @@ fn the_environment_reaches_every_key_and_wins() {
         &[
             ("TASKBELL__ENGINE__LEASE_MS", "60000"),
             ("TASKBELL__ENGINE__TENANTS", "a, b"),
-            (
-                "TASKBELL__SERVER__ALLOWED_ORIGINS",
-                "[\"https://a.example\", \"http://b.example:80\"]",
-            ),
+            ("TASKBELL__SERVER__ALLOWED_ORIGINS", "[\"https://a.example\", \"http://b.example:80\"]"),
             ("TASKBELL__LOG__FORMAT", "json"),
             ("TASKBELL__ACTIONS__0__RETRY__MAX_ATTEMPTS", "7"),
             ("TASKBELL__ACTIONS__1__KEY", "1234"),
@@ -322,48 +234,22 @@ fn the_environment_reaches_every_key_and_wins() {
     )
     .unwrap();
     let settings = &loaded.settings;
-    assert_eq!(
-        (settings.engine.lease_ms, settings.log.format),
-        (60_000, LogFormat::Json)
-    );
+    assert_eq!((settings.engine.lease_ms, settings.log.format), (60_000, LogFormat::Json));
     assert_eq!(settings.engine.tenants, ["a", "b"]);
-    assert_eq!(
-        settings.server.allowed_origins,
-        ["https://a.example", "http://b.example"]
-    );
+    assert_eq!(settings.server.allowed_origins, ["https://a.example", "http://b.example"]);
     assert_eq!(settings.actions[0].retry.max_attempts, 7);
-    assert_eq!(
-        settings.actions[1].key, "1234",
-        "digits stay a text where a text is wanted"
-    );
-    assert_eq!(
-        settings.actions[1].handler,
-        HandlerRef::Native("m".to_owned())
-    );
-    let DatabaseUrl::Sqlite(path) = &settings.database.url else {
-        panic!("SQLite")
-    };
-    assert_eq!(
-        path.parent(),
-        loaded.file.as_deref().and_then(Path::parent),
-        "paths count from the file"
-    );
+    assert_eq!(settings.actions[1].key, "1234", "digits stay a text where a text is wanted");
+    assert_eq!(settings.actions[1].handler, HandlerRef::Native("m".to_owned()));
+    let DatabaseUrl::Sqlite(path) = &settings.database.url else { panic!("SQLite") };
+    assert_eq!(path.parent(), loaded.file.as_deref().and_then(Path::parent), "paths count from the file");
 }
 
 #[test]
 fn an_environment_variable_that_names_no_setting_is_a_fault() {
-    let text = load("", &[("TASKBELL__DATABASE__URI", "sqlite://x")])
-        .unwrap_err()
-        .to_string();
+    let text = load("", &[("TASKBELL__DATABASE__URI", "sqlite://x")]).unwrap_err().to_string();
     assert_eq!(text, "database.uri: does not exist; did you mean `url`?");
     assert!(load("", &[("TASKBELL__", "1")]).is_err());
-    assert!(
-        load(
-            "[server]\nlisten = \"127.0.0.1:1\"",
-            &[("TASKBELL__SERVER__LISTEN__X", "1")]
-        )
-        .is_err()
-    );
+    assert!(load("[server]\nlisten = \"127.0.0.1:1\"", &[("TASKBELL__SERVER__LISTEN__X", "1")]).is_err());
 }
 
 #[test]
@@ -380,30 +266,14 @@ fn secrets_come_from_text_environment_or_file_and_are_never_shown() {
     let file = dir.path().join("t.toml");
     std::fs::write(&file, toml).unwrap();
     std::fs::write(dir.path().join("key.txt"), "from-a-file\n").unwrap();
-    let loaded = Settings::load(
-        Some(&file),
-        pairs(&[("REDIS", "redis://:p#x@127.0.0.1:6379")]),
-        false,
-    );
+    let loaded = Settings::load(Some(&file), pairs(&[("REDIS", "redis://:p#x@127.0.0.1:6379")]), false);
     assert!(
-        loaded
-            .unwrap_err()
-            .to_string()
-            .starts_with("redis.url: must be an address"),
+        loaded.unwrap_err().to_string().starts_with("redis.url: must be an address"),
         "a raw # in a password is no address"
     );
-    let loaded = Settings::load(
-        Some(&file),
-        pairs(&[("REDIS", "redis://:p%23x@127.0.0.1:6379")]),
-        false,
-    )
-    .unwrap();
+    let loaded = Settings::load(Some(&file), pairs(&[("REDIS", "redis://:p%23x@127.0.0.1:6379")]), false).unwrap();
     assert_eq!(loaded.settings.jwt[0].key.expose(), "from-a-file");
-    let shown = format!(
-        "{loaded:?} {} {}",
-        loaded.settings.database.url,
-        loaded.settings.unrunnable(&[])
-    );
+    let shown = format!("{loaded:?} {} {}", loaded.settings.database.url, loaded.settings.unrunnable(&[]));
     for hidden in ["p%40s%C3%BC", "p@sü", "p#x", "p%23x", "from-a-file", "deep"] {
         assert!(!shown.contains(hidden), "{hidden} in {shown}");
     }
@@ -418,20 +288,14 @@ fn a_secret_that_cannot_be_read_is_a_fault_that_names_where_it_should_be() {
     let text = faults(
         "[redis]\nurl = { env = \"NOWHERE\" }\n[auth]\njwt = [{ issuer = \"e\", secret = { file = \"gone\" } }]",
     );
-    assert!(
-        text.contains("redis.url: the environment variable NOWHERE is not set"),
-        "{text}"
-    );
+    assert!(text.contains("redis.url: the environment variable NOWHERE is not set"), "{text}");
     assert!(text.contains("auth.jwt[0].secret: the file "), "{text}");
 }
 
 #[test]
 fn a_file_that_is_no_toml_tells_the_line_and_never_the_text() {
     let text = faults("[redis]\nurl = \"redis://:hunter2@host\n");
-    assert!(
-        text.contains("line 2 is not valid TOML") && !text.contains("hunter2"),
-        "{text}"
-    );
+    assert!(text.contains("line 2 is not valid TOML") && !text.contains("hunter2"), "{text}");
 }
 
 #[test]
@@ -447,32 +311,15 @@ fn one_concurrency_key_has_one_limit() {
         "actions[1].concurrency.limit: actions that share a concurrency key must agree on its limit; `a` has another one"
     );
     assert!(load(&(action("a", "x", 2) + &action("b", "x", 2)), &[]).is_ok());
-    assert!(
-        load(
-            &(action("a", "{action}", 1) + &action("b", "{action}", 2)),
-            &[]
-        )
-        .is_ok()
-    );
-    assert!(
-        faults(&(action("a", "x", 1) + &action("a", "y", 1)))
-            .contains("actions[1].key: `a` is declared twice")
-    );
+    assert!(load(&(action("a", "{action}", 1) + &action("b", "{action}", 2)), &[]).is_ok());
+    assert!(faults(&(action("a", "x", 1) + &action("a", "y", 1))).contains("actions[1].key: `a` is declared twice"));
 }
 
 #[test]
 fn params_are_a_schema_that_compiles() {
-    let schema = |text: &str| {
-        format!("[[actions]]\nkey = \"a\"\nhandler = {{ native = \"n\" }}\nparams = {text}")
-    };
+    let schema = |text: &str| format!("[[actions]]\nkey = \"a\"\nhandler = {{ native = \"n\" }}\nparams = {text}");
     assert!(
-        load(
-            &schema(
-                "{ type = \"object\", properties = { n = { type = \"integer\", minimum = 1 } } }"
-            ),
-            &[]
-        )
-        .is_ok()
+        load(&schema("{ type = \"object\", properties = { n = { type = \"integer\", minimum = 1 } } }"), &[]).is_ok()
     );
     for bad in [
         "\"object\"",
@@ -482,10 +329,7 @@ fn params_are_a_schema_that_compiles() {
         "{ \"$ref\" = \"https://elsewhere.example/schema.json\" }",
         "{ properties = { n = { pattern = \"(\" } } }",
     ] {
-        assert!(
-            faults(&schema(bad)).starts_with("actions[0].params: "),
-            "{bad}"
-        );
+        assert!(faults(&schema(bad)).starts_with("actions[0].params: "), "{bad}");
     }
 }
 
@@ -527,10 +371,6 @@ fn what_cannot_be_served_is_told_with_its_key() {
         ]
     );
     let text = faults.to_string();
-    assert!(
-        text.contains("did you mean `demo-import`?")
-            && text.contains("the action `c` cannot be served"),
-        "{text}"
-    );
+    assert!(text.contains("did you mean `demo-import`?") && text.contains("the action `c` cannot be served"), "{text}");
     assert!(!text.contains("secret"), "{text}");
 }

@@ -71,9 +71,7 @@ fn quoted(text: &str) -> String {
 #[must_use]
 pub fn fingerprint(params: &Value, record: Option<(&str, &str)>) -> String {
     let record = record.map(|(kind, id)| vec![kind, id]);
-    hex::encode(Sha256::digest(canonical(&serde_json::json!([
-        params, record
-    ]))))
+    hex::encode(Sha256::digest(canonical(&serde_json::json!([params, record]))))
 }
 
 /// Where `a` and `b` differ, as paths under `root` such as `params.a[2].b`: at most [`MAX_PATHS_COUNT`], in order of
@@ -137,34 +135,17 @@ mod tests {
         let one = ["1", "1.0", "1e0", "10e-1", "0.1e1"];
         let big = ["18446744073709551615", "18446744073709551615"];
         let round = ["10000000000000000000", "1e19", "10000000000000000000.0"];
-        for family in [
-            &zero[..],
-            &one[..],
-            &big[..],
-            &round[..],
-            &["1e300", "10e299"],
-            &["-2.50", "-25e-1"],
-        ] {
+        for family in [&zero[..], &one[..], &big[..], &round[..], &["1e300", "10e299"], &["-2.50", "-25e-1"]] {
             for text in family {
-                assert_eq!(
-                    canonical(&parse(text)),
-                    canonical(&parse(family[0])),
-                    "{text}"
-                );
+                assert_eq!(canonical(&parse(text)), canonical(&parse(family[0])), "{text}");
             }
         }
-        assert_eq!(
-            canonical(&parse("[1.0,-0.0,2.5,-3e0,1e-7]")),
-            "[1,0,2.5,-3,1e-7]"
-        );
+        assert_eq!(canonical(&parse("[1.0,-0.0,2.5,-3e0,1e-7]")), "[1,0,2.5,-3,1e-7]");
     }
 
     #[test]
     fn neighbours_that_a_double_cannot_tell_apart_stay_two_numbers() {
-        assert_ne!(
-            canonical(&parse("9007199254740993")),
-            canonical(&parse("9007199254740992"))
-        );
+        assert_ne!(canonical(&parse("9007199254740993")), canonical(&parse("9007199254740992")));
         assert_ne!(canonical(&parse("1")), canonical(&json!("1")));
         assert_ne!(canonical(&parse("-10")), canonical(&parse("10")));
     }
@@ -199,27 +180,14 @@ mod tests {
         let a = json!({"n": 1, "a": [{"b": "secret-1"}, 2, 3], "only": true, "x y": 1, "same": [1, {"k": 2}]});
         let b = json!({"n": 2, "a": [{"b": "secret-2"}, 2.0], "x y": [], "same": [1.0, {"k": 2}]});
         let paths = differing_paths("params", &a, &b);
-        assert_eq!(
-            paths,
-            [
-                "params.a[0].b",
-                "params.a[2]",
-                "params.n",
-                "params.only",
-                "params[\"x y\"]"
-            ]
-        );
-        assert_eq!(
-            differing_paths("params", &json!(1), &json!("1")),
-            ["params"]
-        );
+        assert_eq!(paths, ["params.a[0].b", "params.a[2]", "params.n", "params.only", "params[\"x y\"]"]);
+        assert_eq!(differing_paths("params", &json!(1), &json!("1")), ["params"]);
         assert_eq!(differing_paths("", &json!(1), &json!(2)), ["the value"]);
     }
 
     #[test]
     fn no_more_than_twenty_short_paths_are_told() {
-        let many =
-            |v: i64| Value::Object((0..500).map(|i| (format!("k{i:03}"), json!([v]))).collect());
+        let many = |v: i64| Value::Object((0..500).map(|i| (format!("k{i:03}"), json!([v]))).collect());
         let paths = differing_paths("params", &many(1), &many(2));
         assert_eq!(paths.len(), MAX_PATHS_COUNT);
         assert_eq!(paths[0], "params.k000[0]");

@@ -171,11 +171,7 @@ impl Estimator {
     /// How long nothing may move before the estimate is withdrawn: three usual gaps, at least 5 s.
     #[must_use]
     pub fn quiet_limit_ms(&self) -> i64 {
-        if self.samples < MIN_SAMPLES {
-            i64::MAX / 4
-        } else {
-            self.rhythm.quiet_limit_ms()
-        }
+        if self.samples < MIN_SAMPLES { i64::MAX / 4 } else { self.rhythm.quiet_limit_ms() }
     }
 
     /// The instant at which the estimate is withdrawn if nothing moves until then; `None` while no work is under way
@@ -183,9 +179,7 @@ impl Estimator {
     #[must_use]
     pub fn stalls_at(&self) -> Option<Millis> {
         let working = self.running_since.is_some() && self.samples >= MIN_SAMPLES;
-        working
-            .then(|| self.moved_at.map(|at| at.plus(self.quiet_limit_ms())))
-            .flatten()
+        working.then(|| self.moved_at.map(|at| at.plus(self.quiet_limit_ms()))).flatten()
     }
 
     fn touch(&mut self, now: Millis) {
@@ -198,25 +192,14 @@ impl Estimator {
 
     /// Working time since the last growth.
     fn open_ms(&self, now: Millis) -> i64 {
-        let running = self
-            .running_since
-            .map_or(0, |since| now.since(since).max(0));
+        let running = self.running_since.map_or(0, |since| now.since(since).max(0));
         self.work_ms + running - self.history.moved_ms()
     }
 
     /// The estimate at `now`.
     #[must_use]
-    pub fn read(
-        &self,
-        now: Millis,
-        progress: &Progress,
-        activity: Activity,
-        prior: Option<UnitPrior>,
-    ) -> Eta {
-        let of = |state| Eta {
-            state,
-            ..Eta::default()
-        };
+    pub fn read(&self, now: Millis, progress: &Progress, activity: Activity, prior: Option<UnitPrior>) -> Eta {
+        let of = |state| Eta { state, ..Eta::default() };
         let gap_left_ms = match activity {
             Activity::Working => 0,
             Activity::PlannedGap { until } => until.since(now).max(0),
@@ -238,16 +221,9 @@ impl Estimator {
         let passed = (open_ms as f64).min(self.rhythm.usual_gap_ms());
         let rest_ms = |z: f64| {
             let ms = work.middle_ms * (z * work.spread).exp();
-            (ms - passed).max(0.0)
-                + self.rhythm.gaps_ms(self.history.current(), left)
-                + gap_left_ms as f64
+            (ms - passed).max(0.0) + self.rhythm.gaps_ms(self.history.current(), left) + gap_left_ms as f64
         };
-        estimated(
-            now,
-            [rest_ms(-Z80), rest_ms(0.0), rest_ms(Z80)],
-            self.samples,
-            work.basis,
-        )
+        estimated(now, [rest_ms(-Z80), rest_ms(0.0), rest_ms(Z80)], self.samples, work.basis)
     }
 
     /// Units per second of late, planned gaps included; `None` while too little is known or nothing moves.
@@ -265,13 +241,9 @@ impl Estimator {
 /// Whole seconds: the middle rounded, the range rounded outwards, nothing below 1.
 fn estimated(now: Millis, [low, middle, high]: [f64; 3], samples: u32, basis: Basis) -> Eta {
     const MAX_SECONDS: f64 = 1e10;
-    let seconds =
-        |ms: f64, round: fn(f64) -> f64| round(ms / 1_000.0).clamp(1.0, MAX_SECONDS) as i64;
+    let seconds = |ms: f64, round: fn(f64) -> f64| round(ms / 1_000.0).clamp(1.0, MAX_SECONDS) as i64;
     let remaining = seconds(middle, f64::round);
-    let (low, high) = (
-        seconds(low, f64::floor).min(remaining),
-        seconds(high, f64::ceil).max(remaining),
-    );
+    let (low, high) = (seconds(low, f64::floor).min(remaining), seconds(high, f64::ceil).max(remaining));
     let half_width = (high - low) as f64 / 2.0 / remaining as f64;
     let confidence = match half_width {
         w if w <= 0.15 && samples >= 8 => Confidence::High,

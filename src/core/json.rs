@@ -73,16 +73,9 @@ pub enum JsonFault {
 /// Reads one JSON text to its end and refuses it for the first fault found. `root` begins all paths (may be empty);
 /// `max_depth` is in containers, at most 126 (the parser's own limit comes after that).
 pub fn check(text: &[u8], root: &str, max_depth: usize) -> Result<(), JsonFault> {
-    let mut walk = Walk {
-        path: Path::new(root),
-        level: 0,
-        max_depth,
-        fault: None,
-    };
+    let mut walk = Walk { path: Path::new(root), level: 0, max_depth, fault: None };
     let mut json = serde_json::Deserializer::from_slice(text);
-    let read = Node(&mut walk)
-        .deserialize(&mut json)
-        .and_then(|()| json.end());
+    let read = Node(&mut walk).deserialize(&mut json).and_then(|()| json.end());
     let Err(error) = read else { return Ok(()) };
     Err(walk.fault.unwrap_or_else(|| {
         // The parser keeps its kinds to itself; the unit tests hold this text.
@@ -90,10 +83,7 @@ pub fn check(text: &[u8], root: &str, max_depth: usize) -> Result<(), JsonFault>
             let path = walk.path.to_string();
             return JsonFault::NumberRange { path };
         }
-        JsonFault::Syntax {
-            line: error.line(),
-            column: error.column(),
-        }
+        JsonFault::Syntax { line: error.line(), column: error.column() }
     }))
 }
 
@@ -214,10 +204,7 @@ pub(crate) struct Path {
 impl Path {
     pub(crate) fn new(root: &str) -> Self {
         let root = root.to_owned();
-        Self {
-            root,
-            steps: Vec::new(),
-        }
+        Self { root, steps: Vec::new() }
     }
 }
 
@@ -264,13 +251,7 @@ pub(crate) mod tests {
 
     #[test]
     fn depth_counts_containers_and_the_value_itself_is_one() {
-        for (text, levels) in [
-            ("1", 0),
-            ("{}", 1),
-            (r#"{"a":1}"#, 1),
-            (r#"{"a":[]}"#, 2),
-            ("[[1],[[2]]]", 3),
-        ] {
+        for (text, levels) in [("1", 0), ("{}", 1), (r#"{"a":1}"#, 1), (r#"{"a":[]}"#, 2), ("[[1],[[2]]]", 3)] {
             assert_eq!(depth(&parse(text)), levels, "{text}");
         }
     }
@@ -282,14 +263,8 @@ pub(crate) mod tests {
         let path = format!("params{}", "[0]".repeat(64));
         assert_eq!(fault, JsonFault::TooDeep { path, max: 64 });
         // Far beyond the stack of a recursive reader.
-        assert!(matches!(
-            check(nested(100_000).as_bytes(), "", 64),
-            Err(JsonFault::TooDeep { .. })
-        ));
-        assert!(matches!(
-            check("[".repeat(10_000).as_bytes(), "", 64),
-            Err(JsonFault::TooDeep { .. })
-        ));
+        assert!(matches!(check(nested(100_000).as_bytes(), "", 64), Err(JsonFault::TooDeep { .. })));
+        assert!(matches!(check("[".repeat(10_000).as_bytes(), "", 64), Err(JsonFault::TooDeep { .. })));
         let side_by_side = format!("[{}]", vec![nested(3); 100].join(","));
         assert_eq!(check(side_by_side.as_bytes(), "", 4), Ok(()));
     }
@@ -298,73 +273,23 @@ pub(crate) mod tests {
     fn each_fault_is_told_apart_and_with_its_path() {
         let fault = |text: &str| check(text.as_bytes(), "params", 64).unwrap_err();
         let at = |path: &str| path.to_owned();
-        assert_eq!(
-            fault(r#"{"a":{"b":1,"c":2,"b":3}}"#),
-            JsonFault::DuplicateKey {
-                path: at("params.a.b")
-            }
-        );
-        assert_eq!(
-            fault(r#"{"\u0061":1,"a":2}"#),
-            JsonFault::DuplicateKey {
-                path: at("params.a")
-            }
-        );
-        assert_eq!(
-            fault(r#"{"a":[0,"x\u0000y"]}"#),
-            JsonFault::Nul {
-                path: at("params.a[1]")
-            }
-        );
-        assert_eq!(
-            fault(r#"{"a":{"k\u0000":1}}"#),
-            JsonFault::Nul {
-                path: at("params.a")
-            }
-        );
-        assert_eq!(
-            fault(r#"{"a":[1,1e400]}"#),
-            JsonFault::NumberRange {
-                path: at("params.a[1]")
-            }
-        );
-        assert_eq!(
-            fault("-1e999"),
-            JsonFault::NumberRange { path: at("params") }
-        );
-        assert_eq!(
-            fault("{\"a\":\n nope}"),
-            JsonFault::Syntax { line: 2, column: 3 }
-        );
-        for text in [
-            "",
-            " ",
-            "{",
-            "[1,]",
-            "1 2",
-            "NaN",
-            r#""\ud800""#,
-            "{\"a\":1,}",
-            "\u{feff}{}",
-        ] {
+        assert_eq!(fault(r#"{"a":{"b":1,"c":2,"b":3}}"#), JsonFault::DuplicateKey { path: at("params.a.b") });
+        assert_eq!(fault(r#"{"\u0061":1,"a":2}"#), JsonFault::DuplicateKey { path: at("params.a") });
+        assert_eq!(fault(r#"{"a":[0,"x\u0000y"]}"#), JsonFault::Nul { path: at("params.a[1]") });
+        assert_eq!(fault(r#"{"a":{"k\u0000":1}}"#), JsonFault::Nul { path: at("params.a") });
+        assert_eq!(fault(r#"{"a":[1,1e400]}"#), JsonFault::NumberRange { path: at("params.a[1]") });
+        assert_eq!(fault("-1e999"), JsonFault::NumberRange { path: at("params") });
+        assert_eq!(fault("{\"a\":\n nope}"), JsonFault::Syntax { line: 2, column: 3 });
+        for text in ["", " ", "{", "[1,]", "1 2", "NaN", r#""\ud800""#, "{\"a\":1,}", "\u{feff}{}"] {
             assert!(matches!(fault(text), JsonFault::Syntax { .. }), "{text}");
         }
-        assert!(matches!(
-            check(b"\"\xff\"", "", 64),
-            Err(JsonFault::Syntax { .. })
-        ));
+        assert!(matches!(check(b"\"\xff\"", "", 64), Err(JsonFault::Syntax { .. })));
     }
 
     #[test]
     fn what_json_allows_is_taken() {
-        for text in [
-            "null",
-            "-0",
-            "1e308",
-            "1e-400",
-            "123456789012345678901234567890",
-            r#"["\u0001","\ud83d\ude00"]"#,
-        ] {
+        for text in ["null", "-0", "1e308", "1e-400", "123456789012345678901234567890", r#"["\u0001","\ud83d\ude00"]"#]
+        {
             assert_eq!(check(text.as_bytes(), "", 64), Ok(()), "{text}");
         }
     }

@@ -3,10 +3,21 @@
 //! Must never name tokio, sqlx, axum or redis, and must never read a clock or draw a random number of its own: both come
 //! in as arguments or as the traits of [`time`]. The engine, all stores and the tests use the same functions.
 
+pub mod action;
 pub mod canonical;
+pub mod chunk;
+pub mod concurrency;
+pub mod effect;
 pub mod eta;
+pub mod idempotency;
 pub mod ids;
 pub mod json;
+pub mod lifecycle;
+pub mod principal;
 pub mod progress;
 pub mod retry;
+pub mod submit;
+pub mod task;
 pub mod time;
+pub mod transition;
+pub mod view;

@@ -107,13 +107,7 @@ impl Reported {
         if !faults.is_empty() {
             return Err(faults);
         }
-        Ok(Self {
-            current,
-            total,
-            unit,
-            phase,
-            message,
-        })
+        Ok(Self { current, total, unit, phase, message })
     }
 }
 
@@ -135,12 +129,7 @@ fn count(field: &'static str, report: &Value, faults: &mut Vec<FieldFault>) -> O
     None
 }
 
-fn text(
-    field: &'static str,
-    report: &Value,
-    max_chars: usize,
-    faults: &mut Vec<FieldFault>,
-) -> Option<Option<String>> {
+fn text(field: &'static str, report: &Value, max_chars: usize, faults: &mut Vec<FieldFault>) -> Option<Option<String>> {
     match report.get(field)? {
         Value::Null => Some(None),
         Value::String(text) => Some(Some(tidy(text, max_chars))),
@@ -158,11 +147,7 @@ fn text(
 pub fn tidy(text: &str, max_chars: usize) -> String {
     let mut out = match text.char_indices().nth(max_chars) {
         None => text.to_owned(),
-        Some(_) => text
-            .chars()
-            .take(max_chars.saturating_sub(1))
-            .chain(['…'])
-            .collect(),
+        Some(_) => text.chars().take(max_chars.saturating_sub(1)).chain(['…']).collect(),
     };
     if out.contains('\0') {
         out = out.replace('\0', "\u{fffd}");
@@ -180,11 +165,7 @@ impl Progress {
         if let Some(current) = reported.current {
             let current = current.clamp(0, MAX_COUNT);
             let same_total = self.total == before.total;
-            self.current = if same_total {
-                current.max(before.current)
-            } else {
-                current
-            };
+            self.current = if same_total { current.max(before.current) } else { current };
         }
         for (field, said) in [
             (&mut self.unit, &reported.unit),
@@ -250,15 +231,9 @@ mod tests {
     #[test]
     fn more_than_the_total_is_kept_true_and_never_drawn_beyond_99_percent() {
         let mut p = after(&[json!({"current": 130, "total": 100})]);
-        assert_eq!(
-            (p.current, p.total, p.percent(Stage::Active)),
-            (130, Some(100), Some(99))
-        );
+        assert_eq!((p.current, p.total, p.percent(Stage::Active)), (130, Some(100), Some(99)));
         p = after(&[json!({"current": 80, "total": 100}), json!({"total": 50})]);
-        assert_eq!(
-            (p.current, p.total, p.percent(Stage::Active)),
-            (80, Some(50), Some(99))
-        );
+        assert_eq!((p.current, p.total, p.percent(Stage::Active)), (80, Some(50), Some(99)));
         let applied = say(&mut p, &json!({"current": 10}));
         assert_eq!((p.current, applied), (80, Applied::default()));
         assert_eq!(p.percent(Stage::Stopped), Some(99));
@@ -285,14 +260,9 @@ mod tests {
 
     #[test]
     fn percent_is_floored_and_100_only_after_success() {
-        for (current, total, percent) in [
-            (0, 3, 0),
-            (1, 3, 33),
-            (2, 3, 66),
-            (3, 3, 99),
-            (MAX_COUNT, MAX_COUNT, 99),
-            (MAX_COUNT, 1, 99),
-        ] {
+        for (current, total, percent) in
+            [(0, 3, 0), (1, 3, 33), (2, 3, 66), (3, 3, 99), (MAX_COUNT, MAX_COUNT, 99), (MAX_COUNT, 1, 99)]
+        {
             let p = after(&[json!({"current": current, "total": total})]);
             assert_eq!(p.percent(Stage::Active), Some(percent), "{current}/{total}");
         }
@@ -315,11 +285,7 @@ mod tests {
             (json!(1e300), beyond),
         ] {
             for field in ["current", "total"] {
-                assert_eq!(
-                    refused(&json!({field: value, "message": "x"})),
-                    [format!("{field} {reason}")],
-                    "{value}"
-                );
+                assert_eq!(refused(&json!({field: value, "message": "x"})), [format!("{field} {reason}")], "{value}");
             }
         }
         assert_eq!(
@@ -346,25 +312,13 @@ mod tests {
     #[test]
     fn a_report_of_a_message_alone_keeps_the_numbers() {
         let mut p = after(&[json!({"current": 3, "total": 9, "unit": "rows", "phase": "import"})]);
-        let applied = say(
-            &mut p,
-            &json!({"message": "batch 2", "hasMore": true, "current": null}),
-        );
-        assert_eq!(
-            applied,
-            Applied {
-                changed: true,
-                ..Applied::default()
-            }
-        );
+        let applied = say(&mut p, &json!({"message": "batch 2", "hasMore": true, "current": null}));
+        assert_eq!(applied, Applied { changed: true, ..Applied::default() });
         assert_eq!(
             (p.current, p.total, p.unit.as_deref(), p.phase.as_deref()),
             (3, Some(9), Some("rows"), Some("import"))
         );
-        let repeated = p.apply(
-            &Reported::parse(&json!({"message": "batch 2"})).unwrap(),
-            Millis(2_000),
-        );
+        let repeated = p.apply(&Reported::parse(&json!({"message": "batch 2"})).unwrap(), Millis(2_000));
         assert_eq!((repeated.changed, p.updated_at), (false, Some(NOW)));
         say(&mut p, &json!({"message": null}));
         assert_eq!(p.message, None);
@@ -373,23 +327,10 @@ mod tests {
     #[test]
     fn a_new_total_is_stated_and_may_bring_a_lower_count() {
         let mut p = Progress::default();
-        assert_eq!(
-            say(&mut p, &json!({"total": 100})).total_revised,
-            Some((None, Some(100)))
-        );
-        assert_eq!(
-            say(&mut p, &json!({"current": 100, "total": 100})).total_revised,
-            None
-        );
+        assert_eq!(say(&mut p, &json!({"total": 100})).total_revised, Some((None, Some(100))));
+        assert_eq!(say(&mut p, &json!({"current": 100, "total": 100})).total_revised, None);
         let next_phase = say(&mut p, &json!({"current": 2, "total": 5_000}));
-        assert_eq!(
-            next_phase,
-            Applied {
-                grew_by: 0,
-                total_revised: Some((Some(100), Some(5_000))),
-                changed: true
-            }
-        );
+        assert_eq!(next_phase, Applied { grew_by: 0, total_revised: Some((Some(100), Some(5_000))), changed: true });
         assert_eq!(p.current, 2);
         assert_eq!(say(&mut p, &json!({"current": 7})).grew_by, 5);
     }
@@ -400,37 +341,22 @@ mod tests {
         let whole = "界".repeat(MAX_MESSAGE_CHARS);
         assert_eq!(said(whole.clone()), whole);
         let cut = said("界".repeat(21_845) + "a");
-        assert_eq!(
-            (cut.chars().count(), cut.ends_with("界…")),
-            (MAX_MESSAGE_CHARS, true)
-        );
+        assert_eq!((cut.chars().count(), cut.ends_with("界…")), (MAX_MESSAGE_CHARS, true));
         assert_eq!(said("a\0b".to_owned()), "a\u{fffd}b");
     }
 
     #[test]
     fn stored_progress_reads_back() {
-        let p = after(&[
-            json!({"current": 3, "total": 9, "unit": "rows", "phase": "p", "message": "m"}),
-        ]);
+        let p = after(&[json!({"current": 3, "total": 9, "unit": "rows", "phase": "p", "message": "m"})]);
         let text = serde_json::to_string(&p).unwrap();
-        assert!(
-            text.contains(r#""updatedAt":"1970-01-01T00:00:01.000Z""#),
-            "{text}"
-        );
+        assert!(text.contains(r#""updatedAt":"1970-01-01T00:00:01.000Z""#), "{text}");
         assert_eq!(serde_json::from_str::<Progress>(&text).unwrap(), p);
     }
 
     fn any_report() -> impl Strategy<Value = Reported> {
         let count = prop_oneof![0..200_i64, any::<i64>()];
-        (
-            prop::option::of(count.clone()),
-            prop::option::of(prop::option::of(count)),
-        )
-            .prop_map(|(current, total)| Reported {
-                current,
-                total,
-                ..Reported::default()
-            })
+        (prop::option::of(count.clone()), prop::option::of(prop::option::of(count)))
+            .prop_map(|(current, total)| Reported { current, total, ..Reported::default() })
     }
 
     proptest! {

@@ -29,11 +29,7 @@ pub struct RetryPolicy {
 
 impl Default for RetryPolicy {
     fn default() -> Self {
-        Self {
-            max_attempts: 3,
-            base_ms: 5_000,
-            cap_ms: 300_000,
-        }
+        Self { max_attempts: 3, base_ms: 5_000, cap_ms: 300_000 }
     }
 }
 
@@ -46,11 +42,7 @@ impl RetryPolicy {
         // 2^62 times the smallest base is beyond any cap that can be reached, and still fits.
         let factor = 1_i64 << attempt.saturating_sub(1).min(62);
         let planned = base.saturating_mul(factor).min(self.cap_ms.max(base));
-        let unit = if unit_random.is_finite() {
-            unit_random.clamp(0.0, 1.0)
-        } else {
-            0.5
-        };
+        let unit = if unit_random.is_finite() { unit_random.clamp(0.0, 1.0) } else { 0.5 };
         // A float cast saturates, so the largest cap stays the largest delay.
         let jittered = (planned as f64 * (1.0 - JITTER + 2.0 * JITTER * unit)) as i64;
         let asked = retry_after_ms.unwrap_or(0).min(MAX_RETRY_AFTER_MS);
@@ -81,32 +73,17 @@ mod tests {
     fn delays_double_from_the_base_up_to_the_cap() {
         let policy = RetryPolicy::default();
         let delays: Vec<_> = (1..=8).map(|n| policy.delay_ms(n, MIDDLE, None)).collect();
-        assert_eq!(
-            delays,
-            [
-                5_000, 10_000, 20_000, 40_000, 80_000, 160_000, 300_000, 300_000
-            ]
-        );
+        assert_eq!(delays, [5_000, 10_000, 20_000, 40_000, 80_000, 160_000, 300_000, 300_000]);
         assert_eq!(policy.delay_ms(0, MIDDLE, None), 5_000);
     }
 
     #[test]
     fn no_attempt_number_wraps_the_delay_to_nothing() {
-        let policy = RetryPolicy {
-            base_ms: 30_000,
-            cap_ms: 3_600_000,
-            ..RetryPolicy::default()
-        };
+        let policy = RetryPolicy { base_ms: 30_000, cap_ms: 3_600_000, ..RetryPolicy::default() };
         let mut last = 0;
         for attempt in (1..=100).chain([i32::MAX as u32, u32::MAX]) {
-            let (low, high) = (
-                policy.delay_ms(attempt, 0.0, None),
-                policy.delay_ms(attempt, 1.0, None),
-            );
-            assert!(
-                low >= policy.base_ms / 2 && high <= policy.cap_ms * 11 / 10,
-                "{attempt}: {low}..{high}"
-            );
+            let (low, high) = (policy.delay_ms(attempt, 0.0, None), policy.delay_ms(attempt, 1.0, None));
+            assert!(low >= policy.base_ms / 2 && high <= policy.cap_ms * 11 / 10, "{attempt}: {low}..{high}");
             let middle = policy.delay_ms(attempt, MIDDLE, None);
             assert!(middle >= last, "{attempt}");
             last = middle;
@@ -115,11 +92,7 @@ mod tests {
 
     #[test]
     fn a_handler_that_always_fails_is_not_hammered() {
-        let policy = RetryPolicy {
-            max_attempts: 1_000,
-            base_ms: 30_000,
-            cap_ms: 3_600_000,
-        };
+        let policy = RetryPolicy { max_attempts: 1_000, base_ms: 30_000, cap_ms: 3_600_000 };
         let starts: Vec<_> = (1..1_000)
             .scan(0, |at, attempt| {
                 *at += policy.delay_ms(attempt, 0.0, None);
@@ -137,10 +110,7 @@ mod tests {
         for shorter in [1, 0, -7, i64::MIN] {
             assert_eq!(policy.delay_ms(1, MIDDLE, Some(shorter)), 5_000);
         }
-        assert_eq!(
-            policy.delay_ms(1, MIDDLE, Some(i64::MAX)),
-            MAX_RETRY_AFTER_MS
-        );
+        assert_eq!(policy.delay_ms(1, MIDDLE, Some(i64::MAX)), MAX_RETRY_AFTER_MS);
     }
 
     #[test]
@@ -148,19 +118,9 @@ mod tests {
         let policy = RetryPolicy::default();
         assert!(policy.allows_another(2, 2) && !policy.allows_another(3, 3));
         assert!(policy.allows_another(1, 29) && !policy.allows_another(1, 30));
-        let never = RetryPolicy {
-            max_attempts: 0,
-            ..policy
-        };
+        let never = RetryPolicy { max_attempts: 0, ..policy };
         assert!(!never.allows_another(1, 1));
-        assert_eq!(
-            RetryPolicy {
-                max_attempts: u32::MAX,
-                ..policy
-            }
-            .failure_budget(),
-            u32::MAX
-        );
+        assert_eq!(RetryPolicy { max_attempts: u32::MAX, ..policy }.failure_budget(), u32::MAX);
     }
 
     proptest! {

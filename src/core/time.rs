@@ -36,11 +36,7 @@ impl fmt::Display for Millis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match jiff::Timestamp::from_millisecond(self.0) {
             Ok(t) => write!(f, "{t:.3}"),
-            Err(_) => f.write_str(if self.0 < 0 {
-                "-009999-01-02T01:59:59.000Z"
-            } else {
-                "9999-12-30T22:00:00.000Z"
-            }),
+            Err(_) => f.write_str(if self.0 < 0 { "-009999-01-02T01:59:59.000Z" } else { "9999-12-30T22:00:00.000Z" }),
         }
     }
 }

@@ -15,9 +15,5 @@ pub(super) fn work_ms(history: &History, left: i64, prior: Option<UnitPrior>) ->
     let (first, last) = (knots[0], knots[knots.len() - 1]);
     let pace = (last.0 - first.0) as f64 / (last.1 - first.1) as f64;
     let _ = prior;
-    Forecast {
-        middle_ms: pace * left as f64,
-        spread: 0.15,
-        basis: Basis::Measured,
-    }
+    Forecast { middle_ms: pace * left as f64, spread: 0.15, basis: Basis::Measured }
 }

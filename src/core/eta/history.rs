@@ -19,10 +19,7 @@ pub(super) struct History {
 
 impl History {
     pub(super) fn from(work_ms: i64, current: i64) -> Self {
-        Self {
-            knots: vec![(work_ms, current)],
-            spacing_ms: 0,
-        }
+        Self { knots: vec![(work_ms, current)], spacing_ms: 0 }
     }
 
     /// The count after the newest growth.
@@ -67,12 +64,7 @@ impl History {
             return f64::INFINITY;
         };
         let half = first.0.midpoint(last.0);
-        let from = self
-            .knots
-            .iter()
-            .rev()
-            .find(|k| k.0 <= half)
-            .unwrap_or(first);
+        let from = self.knots.iter().rev().find(|k| k.0 <= half).unwrap_or(first);
         (last.0 - from.0) as f64 / (last.1 - from.1) as f64
     }
 }

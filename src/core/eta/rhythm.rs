@@ -41,19 +41,11 @@ impl Rhythm {
     /// The silence in which a watcher finds the task at a random moment: long gaps count by their length, so that the
     /// pause after a burst is usual although most reports of the burst follow each other closely.
     pub(super) fn usual_gap_ms(&self) -> f64 {
-        if self.quiet > 0.0 {
-            self.quiet_squares / self.quiet
-        } else {
-            0.0
-        }
+        if self.quiet > 0.0 { self.quiet_squares / self.quiet } else { 0.0 }
     }
 
     fn planned_gap_ms(&self) -> f64 {
-        if self.gaps > 0.0 {
-            self.gap_ms / self.gaps
-        } else {
-            0.0
-        }
+        if self.gaps > 0.0 { self.gap_ms / self.gaps } else { 0.0 }
     }
 
     pub(super) fn quiet_limit_ms(&self) -> i64 {
@@ -62,11 +54,7 @@ impl Rhythm {
 
     /// Planned time per unit.
     pub(super) fn gap_ms_per_unit(&self) -> f64 {
-        if self.gap_units > 0.0 {
-            self.gap_ms / self.gap_units
-        } else {
-            0.0
-        }
+        if self.gap_units > 0.0 { self.gap_ms / self.gap_units } else { 0.0 }
     }
 
     /// The planned gaps that lie ahead until `left` more units are done; none follows the last chunk.

@@ -1,0 +1,100 @@
+//! What runs one chunk. One chunk in, one outcome out, the same for every kind of handler.
+//!
+//! A handler never sees the store: it gets a [`ChunkContext`] through which it reports, logs, asks whether it should stop
+//! and writes effects. What it returns is an outcome and not an error; [`HandlerError`] is for what went wrong on the way.
+//!
+//! Kinds: native (a Rust value behind [`Handler`]), script (a JavaScript file run by a child process). To add one: a file
+//! beside this one, a line where the registry is filled, a test, a section in docs/handlers.md.
+
+pub mod context;
+pub mod native;
+
+pub use context::{ChunkContext, ChunkHost, ChunkIn, Counted, FileContent, TaskInfo};
+
+use crate::core::chunk::{Failure, Outcome};
+use crate::core::task::ErrorKind;
+use async_trait::async_trait;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Something that can run a chunk of a task.
+#[async_trait]
+pub trait Handler: Send + Sync {
+    /// Runs one bounded step and says how to go on. It may be called again with the same chunk after a crash, a lost lease
+    /// or a failure, so whatever it does outside [`ChunkContext::execute`] must bear a repetition.
+    async fn run(&self, cx: &ChunkContext) -> Result<Outcome, HandlerError>;
+}
+
+/// A chunk that did not come to an outcome.
+#[derive(Debug, thiserror::Error)]
+pub enum HandlerError {
+    /// Trying again may help.
+    #[error("{message}")]
+    Retry {
+        /// A stable code.
+        code: String,
+        /// Safe to show to the user.
+        message: String,
+    },
+    /// Trying again is useless.
+    #[error("{message}")]
+    Permanent {
+        /// A stable code.
+        code: String,
+        /// Safe to show to the user.
+        message: String,
+    },
+    /// A failure with all its facts, such as a budget.
+    #[error("{}", .0.message)]
+    Failed(Box<Failure>),
+    /// The chunk was told to stop, or its place was lost, before it came to an outcome. Uses no attempt.
+    #[error("handed back")]
+    HandedBack,
+}
+
+impl HandlerError {
+    /// Trying again may help.
+    pub fn retry(code: &str, message: impl Into<String>) -> Self {
+        Self::Retry { code: code.to_owned(), message: message.into() }
+    }
+
+    /// Trying again is useless.
+    pub fn permanent(code: &str, message: impl Into<String>) -> Self {
+        Self::Permanent { code: code.to_owned(), message: message.into() }
+    }
+
+    /// The failure that it is recorded as; `None` when the chunk is handed back.
+    #[must_use]
+    pub fn into_failure(self) -> Option<Failure> {
+        match self {
+            Self::Retry { code, message } => Some(Failure::new(ErrorKind::Handler, &code, message)),
+            Self::Permanent { code, message } => Some(Failure::new(ErrorKind::Permanent, &code, message)),
+            Self::Failed(failure) => Some(*failure),
+            Self::HandedBack => None,
+        }
+    }
+}
+
+/// Which handler runs which action.
+#[derive(Clone, Default)]
+pub struct Registry(Arc<BTreeMap<String, Arc<dyn Handler>>>);
+
+impl Registry {
+    /// The table of a set of (action key, handler).
+    #[must_use]
+    pub fn new(handlers: impl IntoIterator<Item = (String, Arc<dyn Handler>)>) -> Self {
+        Self(Arc::new(handlers.into_iter().collect()))
+    }
+
+    /// The handler of an action.
+    #[must_use]
+    pub fn get(&self, action: &str) -> Option<Arc<dyn Handler>> {
+        self.0.get(action).cloned()
+    }
+
+    /// The actions that this node can run.
+    #[must_use]
+    pub fn actions(&self) -> Vec<String> {
+        self.0.keys().cloned().collect()
+    }
+}

@@ -1,0 +1,138 @@
+//! The port to the task logs: rows of (task, seq, at, level, source, chunk, message), kept apart from the tasks.
+//!
+//! Losing this store loses log lines, which is counted and shown, and never fails, slows or blocks a task. A line comes
+//! with the fencing token of the chunk that wrote it; lines of an older token than the newest seen for the task are refused,
+//! so a writer that was taken over cannot go on writing.
+
+use super::Result;
+use crate::core::ids::{FencingToken, TaskId};
+use crate::core::time::Millis;
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+/// How much a line matters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// For whoever writes the handler.
+    Debug,
+    /// What happens.
+    #[default]
+    Info,
+    /// What may need a look.
+    Warn,
+    /// What went wrong.
+    Error,
+}
+
+impl Level {
+    /// The word used in JSON and SQL.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Debug => "debug",
+            Self::Info => "info",
+            Self::Warn => "warn",
+            Self::Error => "error",
+        }
+    }
+
+    /// Reads the word; anything else counts as info.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        [Self::Debug, Self::Warn, Self::Error].into_iter().find(|l| l.as_str() == text).unwrap_or_default()
+    }
+}
+
+/// A line on its way in: cleaned, capped and masked already.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewLine {
+    /// When it was written.
+    pub at: Millis,
+    /// How much it matters.
+    pub level: Level,
+    /// Who wrote it: `handler` or `taskbell`.
+    pub source: &'static str,
+    /// The chunk it belongs to; 0 = none.
+    pub chunk: i64,
+    /// The text; line breaks are kept.
+    pub message: String,
+}
+
+/// Lines of one task.
+#[derive(Clone, Debug)]
+pub struct Append {
+    /// Whose.
+    pub tenant: String,
+    /// Which task.
+    pub task: TaskId,
+    /// The token of the chunk that wrote them.
+    pub token: FencingToken,
+    /// In order.
+    pub lines: Vec<NewLine>,
+}
+
+/// A stored line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogLine {
+    /// Position in the task's log, from 1; gaps are lines that were dropped.
+    pub seq: i64,
+    /// When it was written.
+    pub at: Millis,
+    /// How much it matters.
+    pub level: Level,
+    /// Who wrote it.
+    pub source: String,
+    /// The chunk; 0 = none.
+    pub chunk: i64,
+    /// The text.
+    pub message: String,
+}
+
+/// A part of a task's log.
+#[derive(Clone, Debug, Default)]
+pub struct LogParams {
+    /// Lines after this seq.
+    pub after: Option<i64>,
+    /// Lines before this seq (newest first, then turned round).
+    pub before: Option<i64>,
+    /// This level or above.
+    pub level: Option<Level>,
+    /// Literal part of the message.
+    pub text: Option<String>,
+    /// At most so many.
+    pub limit: usize,
+}
+
+/// What is there of it.
+#[derive(Clone, Debug, Default)]
+pub struct LogPart {
+    /// In order of seq.
+    pub items: Vec<LogLine>,
+    /// Lines of this task that were dropped by a cap or lost by a fault.
+    pub dropped: i64,
+    /// The newest seq of the task.
+    pub newest: i64,
+}
+
+/// What became of appended lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Appended {
+    /// Stored from this seq on.
+    From(i64),
+    /// The writer is not the owner any more.
+    Stale,
+}
+
+/// The task logs, as the rest of taskbell sees them.
+#[async_trait]
+pub trait LogStore: Send + Sync {
+    /// Stores lines of many tasks in one transaction.
+    async fn append(&self, items: Vec<Append>) -> Result<Vec<Appended>>;
+    /// A part of a task's log.
+    async fn part(&self, task: TaskId, params: LogParams) -> Result<LogPart>;
+    /// Counts lines of a task that were lost on the way.
+    async fn note_dropped(&self, task: TaskId, count: i64) -> Result<()>;
+    /// Forgets the logs of tasks.
+    async fn delete(&self, tasks: &[TaskId]) -> Result<()>;
+}

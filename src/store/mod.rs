@@ -1,0 +1,477 @@
+//! The port to the database: domain verbs, batch first, one params struct a verb. The only folder that knows SQL.
+//!
+//! A verb takes many items and answers each; it is one transaction. The flow of each writing verb is written once, in
+//! `flow`, over the row-level steps of `tx`: load and lock rows, let the core decide, write them back. A database is an
+//! implementation of those steps. So the decisions are the same on every database, and what differs between databases is
+//! visible in one place.
+//!
+//! The database's clock decides due, lease and expiry; it is read at the start of each writing transaction. Rows are
+//! locked in the order of their ids, so batches of several nodes cannot lock each other out.
+//!
+//! Writing verbs answer with the [`Change`]s they made, after the commit; whoever called passes them on to the bus.
+
+pub mod error;
+pub mod logs;
+
+pub use error::StoreError;
+
+use crate::core::effect::{Effect, SqlValue};
+use crate::core::eta::UnitPrior;
+use crate::core::ids::{FencingToken, Head, Revision, TaskId};
+use crate::core::lifecycle::{Ask, ChunkEnd, Ended};
+use crate::core::principal::{Principal, Role};
+use crate::core::progress::Reported;
+use crate::core::retry::RetryPolicy;
+use crate::core::submit::{Submit, Submitted};
+use crate::core::task::{RecordRef, State, Task, TimelineEvent};
+use crate::core::time::Millis;
+use crate::core::transition::Refused;
+use crate::core::view::Documents;
+use async_trait::async_trait;
+use std::collections::BTreeMap;
+
+/// The answer of a verb.
+pub type Result<T> = std::result::Result<T, StoreError>;
+
+/// What a commit changed for somebody who watches.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    /// A task is new or another one than before.
+    Task(Box<Task>),
+    /// A task is gone.
+    Gone {
+        /// Whose tenant.
+        tenant: String,
+        /// Whose.
+        owner: String,
+        /// Which.
+        id: TaskId,
+        /// One above its last.
+        revision: Revision,
+        /// The owner's head.
+        head: Head,
+    },
+}
+
+/// The answer of a writing verb with what it changed.
+#[derive(Clone, Debug)]
+pub struct Written<T> {
+    /// The answer, per item where the verb takes many.
+    pub answer: T,
+    /// What watchers have to know, in commit order.
+    pub changes: Vec<Change>,
+}
+
+/// Asks for chunks to run.
+#[derive(Clone, Debug)]
+pub struct ClaimParams {
+    /// The node that will run them.
+    pub node: String,
+    /// The actions it can run.
+    pub actions: Vec<String>,
+    /// Only these tenants; empty = all.
+    pub tenants: Vec<String>,
+    /// At most so many.
+    pub limit: usize,
+    /// Length of the lease, ms.
+    pub lease_ms: i64,
+    /// The tenant that was served last; the turn goes on after it.
+    pub after_tenant: Option<String>,
+}
+
+/// A chunk to run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Claimed {
+    /// The task, already claimed.
+    pub task: Task,
+    /// Its params and checkpoint.
+    pub documents: Documents,
+}
+
+/// The end of a chunk with everything that belongs into its commit.
+#[derive(Clone, Debug)]
+pub struct ChunkCommit {
+    /// Which task.
+    pub task: TaskId,
+    /// The token the chunk was claimed with.
+    pub token: FencingToken,
+    /// The number of the chunk, from 1.
+    pub chunk: i64,
+    /// What the node reports.
+    pub end: ChunkEnd,
+    /// Statements on business tables, run under the token in the same commit.
+    pub effects: Vec<Effect>,
+    /// The action's retry rule.
+    pub retry: RetryPolicy,
+    /// Randomness for the jitter, in `[0, 1)`.
+    pub unit_random: f64,
+    /// Lease length if the node wants to run the next chunk at once, ms.
+    pub continue_for_ms: Option<i64>,
+}
+
+/// What became of a reported chunk.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Committed {
+    /// Applied, repeated or stale.
+    pub ended: Ended,
+    /// The task after it; absent when it is gone.
+    pub task: Option<Task>,
+    /// An effect was refused by the database: nothing of the chunk was applied, and the chunk counts as failed with this.
+    pub effect_fault: Option<String>,
+}
+
+/// A progress report between commits.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// Which task.
+    pub task: TaskId,
+    /// The token of the chunk that reports.
+    pub token: FencingToken,
+    /// The newest absolute values.
+    pub report: Reported,
+}
+
+/// Lengthens the leases a node holds.
+#[derive(Clone, Debug)]
+pub struct RenewParams {
+    /// The node.
+    pub node: String,
+    /// What it holds.
+    pub held: Vec<(TaskId, FencingToken)>,
+    /// Length from now, ms.
+    pub lease_ms: i64,
+}
+
+/// What a renewal brings back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Renewed {
+    /// Go on.
+    Ok,
+    /// Go on, but somebody asked the task to stop.
+    Stop,
+    /// The lease is lost.
+    Stale,
+}
+
+/// Looks for what time has undone.
+#[derive(Clone, Copy, Debug)]
+pub struct SweepParams {
+    /// At most so many rows.
+    pub limit: usize,
+    /// Take every lease, whether it ran out or not: for the one process of a file database that has just started.
+    pub all: bool,
+    /// How long a chunk may take to answer a cancel, ms.
+    pub cancel_grace_ms: i64,
+}
+
+/// What a person asks of a task.
+#[derive(Clone, Debug)]
+pub struct AskParams {
+    /// Who asks; a task that this one may not see does not exist.
+    pub caller: Principal,
+    /// Which task.
+    pub task: TaskId,
+    /// What.
+    pub ask: Ask,
+    /// Why.
+    pub reason: Option<String>,
+}
+
+/// What became of it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Asked {
+    /// Done or under way; `changed` = it was not so before.
+    Done {
+        /// The task after it.
+        task: Box<Task>,
+        /// Whether it changed anything.
+        changed: bool,
+    },
+    /// Not in this state.
+    Refused(Refused),
+    /// A resume of a task whose idempotency key has passed to a newer one.
+    Superseded,
+    /// Not for this caller.
+    NotFound,
+}
+
+/// Which tasks of whom a reading verb may answer with.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reach {
+    /// The tenant; absent = all (platform).
+    pub tenant: Option<String>,
+    /// Only this owner's.
+    pub owner: Option<String>,
+}
+
+impl Reach {
+    /// All that a caller may see.
+    #[must_use]
+    pub fn of(who: &Principal) -> Self {
+        Self {
+            tenant: (who.role < Role::Platform).then(|| who.tenant.clone()),
+            owner: (!who.is_operator()).then(|| who.user.clone()),
+        }
+    }
+
+    /// Only the caller's own tasks.
+    #[must_use]
+    pub fn own(who: &Principal) -> Self {
+        Self { tenant: Some(who.tenant.clone()), owner: Some(who.user.clone()) }
+    }
+}
+
+/// By what a list is sorted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SortBy {
+    /// When it was accepted.
+    #[default]
+    CreatedAt,
+    /// When it last changed.
+    UpdatedAt,
+    /// When it ended; unfinished tasks count as the earliest.
+    FinishedAt,
+    /// Its priority.
+    Priority,
+}
+
+/// A page of tasks.
+#[derive(Clone, Debug, Default)]
+pub struct ListParams {
+    /// Whose.
+    pub reach: Reach,
+    /// Any of these; empty = all.
+    pub states: Vec<State>,
+    /// One action.
+    pub action: Option<String>,
+    /// One owner, inside the reach.
+    pub owner: Option<String>,
+    /// One record.
+    pub record: Option<RecordRef>,
+    /// Part of the title, the action, the id or the record's id; literal, not a pattern; at most 100 characters.
+    pub text: Option<String>,
+    /// Accepted at or after.
+    pub from: Option<Millis>,
+    /// Accepted before.
+    pub to: Option<Millis>,
+    /// Archived items too.
+    pub archived: bool,
+    /// Sort column.
+    pub sort: SortBy,
+    /// Largest first.
+    pub descending: bool,
+    /// Go on after this (sort value, id).
+    pub after: Option<(i64, TaskId)>,
+    /// At most so many, ≤ 200.
+    pub limit: usize,
+}
+
+/// A page and where to go on.
+#[derive(Clone, Debug, Default)]
+pub struct Page<T, C> {
+    /// The items.
+    pub items: Vec<T>,
+    /// Where the next page begins; absent at the end.
+    pub next: Option<C>,
+}
+
+/// How many of an owner's tasks are in each state, and how many ends the owner has not seen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// By state; states without tasks are absent. Ended states only where all were asked for.
+    pub by_state: BTreeMap<State, i64>,
+    /// Ended, neither seen nor archived.
+    pub unseen: i64,
+    /// Failed, neither read nor archived.
+    pub attention: i64,
+}
+
+/// The notification center of one owner, read in one consistent look.
+#[derive(Clone, Debug)]
+pub struct Center {
+    /// The owner's head.
+    pub head: Head,
+    /// The unfinished, the unseen, then the newest; 100 in all, archived ones left out.
+    pub tasks: Vec<Task>,
+    /// There are more.
+    pub more: bool,
+    /// The counts that belong to it.
+    pub counts: Counts,
+    /// The database's now.
+    pub as_of: Millis,
+}
+
+/// A mark that an owner sets on ended or opened items.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// Rendered in an open panel for a second.
+    Seen,
+    /// Opened.
+    Read,
+    /// Put away.
+    Archived,
+}
+
+/// Sets marks on an owner's tasks.
+#[derive(Clone, Debug)]
+pub struct MarkParams {
+    /// Whose.
+    pub tenant: String,
+    /// Whose.
+    pub owner: String,
+    /// Which mark.
+    pub mark: Mark,
+    /// These tasks; or, when empty, all ended ones that `up_to` and the filters name.
+    pub ids: Vec<TaskId>,
+    /// Not changed after this head.
+    pub up_to: Option<Head>,
+    /// Only in these states.
+    pub states: Vec<State>,
+    /// Only of this action.
+    pub action: Option<String>,
+}
+
+/// An API key as stored: the hash, never the key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApiKey {
+    /// SHA-256 of the key, hex.
+    pub hash: String,
+    /// Who it makes its bearer.
+    pub principal: Principal,
+    /// When it was made.
+    pub created_at: Millis,
+    /// When it ends.
+    pub expires_at: Option<Millis>,
+}
+
+/// A session of the login page, by the hash of its secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Session {
+    /// SHA-256 of the cookie's secret, hex.
+    pub hash: String,
+    /// Who is signed in.
+    pub principal: Principal,
+    /// Since when.
+    pub created_at: Millis,
+    /// Until when.
+    pub expires_at: Millis,
+}
+
+/// An uploaded file or a result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileRow {
+    /// UUIDv7, text.
+    pub id: String,
+    /// Whose.
+    pub tenant: String,
+    /// Whose.
+    pub owner: String,
+    /// The task it is a result of; absent for uploads.
+    pub task: Option<TaskId>,
+    /// Its name, at most 255 characters, without folders.
+    pub name: String,
+    /// Its type.
+    pub content_type: String,
+    /// Bytes.
+    pub size_bytes: i64,
+    /// SHA-256, hex.
+    pub sha256: String,
+    /// When it came.
+    pub created_at: Millis,
+    /// When it goes.
+    pub expires_at: Option<Millis>,
+}
+
+/// What a kind of store can do beyond the common verbs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capabilities {
+    /// Business tables live beside ours: effects and queries work.
+    pub effects: bool,
+    /// One process owns the database: at its start every lease is its own to take.
+    pub single_process: bool,
+}
+
+/// The database, as the rest of taskbell sees it.
+#[async_trait]
+pub trait Store: Send + Sync {
+    /// What this kind can do.
+    fn capabilities(&self) -> Capabilities;
+    /// Names this incarnation of the database; another one means that nothing a client remembers is worth anything.
+    fn epoch(&self) -> &str;
+    /// The database's now; also the cheapest proof that it answers.
+    async fn now(&self) -> Result<Millis>;
+
+    /// Accepts clicks: insert or return, by key.
+    async fn submit(&self, items: Vec<Submit>) -> Result<Written<Vec<Submitted>>>;
+    /// Takes chunks to run.
+    async fn claim(&self, params: ClaimParams) -> Result<Written<Vec<Claimed>>>;
+    /// Ends chunks.
+    async fn commit(&self, items: Vec<ChunkCommit>) -> Result<Written<Vec<Committed>>>;
+    /// Stores reports between commits; `false` = the writer is stale.
+    async fn report(&self, items: Vec<Report>) -> Result<Written<Vec<bool>>>;
+    /// Lengthens leases.
+    async fn renew(&self, params: RenewParams) -> Result<Vec<Renewed>>;
+    /// Takes what time has undone; answers how many rows it touched.
+    async fn sweep(&self, params: SweepParams) -> Result<Written<usize>>;
+    /// Cancel, pause, resume.
+    async fn ask(&self, items: Vec<AskParams>) -> Result<Written<Vec<Asked>>>;
+    /// Deletes ended tasks with all that is theirs: `None` = does not exist for the caller, `Some(false)` = not ended.
+    async fn delete(&self, caller: &Principal, ids: Vec<TaskId>) -> Result<Written<Vec<Option<bool>>>>;
+    /// Sets marks; answers how many items it changed.
+    async fn mark(&self, params: MarkParams) -> Result<Written<usize>>;
+
+    /// Tasks by id, inside a reach; missing ones are left out.
+    async fn tasks(&self, reach: &Reach, ids: &[TaskId]) -> Result<Vec<Task>>;
+    /// The documents of a task.
+    async fn documents(&self, id: TaskId) -> Result<Documents>;
+    /// A page of tasks.
+    async fn list(&self, params: ListParams) -> Result<Page<Task, (i64, TaskId)>>;
+    /// Counts by state; `ended` = of ended tasks too.
+    async fn counts(&self, reach: &Reach, ended: bool) -> Result<Counts>;
+    /// The notification center of an owner.
+    async fn center(&self, tenant: &str, owner: &str) -> Result<Center>;
+    /// The owner's head.
+    async fn head(&self, tenant: &str, owner: &str) -> Result<Head>;
+    /// The timeline of a task after a position.
+    async fn events(&self, id: TaskId, after: i64, limit: usize) -> Result<Vec<TimelineEvent>>;
+    /// Places in the queue, from 1, of tasks that wait; those that do not wait, or stand far back, are left out.
+    async fn positions(&self, ids: &[TaskId]) -> Result<BTreeMap<TaskId, i64>>;
+    /// What the last 20 successes of an action took: (median duration ms, per unit).
+    async fn usual(&self, tenant: &str, action: &str) -> Result<Usual>;
+    /// When the next waiting chunk is due, if one is.
+    async fn next_due(&self) -> Result<Option<Millis>>;
+
+    /// Keeps an API key.
+    async fn put_api_key(&self, key: ApiKey) -> Result<()>;
+    /// The key of a hash.
+    async fn api_key(&self, hash: &str) -> Result<Option<ApiKey>>;
+    /// Keeps a session.
+    async fn put_session(&self, session: Session) -> Result<()>;
+    /// The session of a hash.
+    async fn session(&self, hash: &str) -> Result<Option<Session>>;
+    /// Ends a session.
+    async fn delete_session(&self, hash: &str) -> Result<()>;
+
+    /// Keeps the facts of a file.
+    async fn put_file(&self, file: FileRow) -> Result<()>;
+    /// A file's facts.
+    async fn file(&self, id: &str) -> Result<Option<FileRow>>;
+    /// The result files of tasks.
+    async fn artifacts(&self, tasks: &[TaskId]) -> Result<Vec<FileRow>>;
+    /// Forgets files whose time is over, or whose task is gone; answers them, so that their bytes can go too.
+    async fn expire_files(&self, limit: usize) -> Result<Vec<FileRow>>;
+
+    /// Reads business tables: a static statement with bound values.
+    async fn query(&self, sql: &'static str, values: Vec<SqlValue>) -> Result<Vec<Vec<SqlValue>>>;
+    /// Runs statements on business tables in one transaction, outside any task (set-up of the demo).
+    async fn execute(&self, statements: Vec<Effect>) -> Result<()>;
+}
+
+/// What an action usually takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Usual {
+    /// Median duration of the last 20 successes, ms.
+    pub duration_ms: Option<i64>,
+    /// The same per unit of progress, for the ETA.
+    pub prior: Option<UnitPrior>,
+}
