@@ -53,7 +53,7 @@ pub enum Ask {
 #[derive(Clone, Debug)]
 pub enum ChunkEnd {
     /// The handler answered.
-    Answered(Outcome),
+    Answered(Box<Outcome>),
     /// The node drains, or a fault that is not the handler's ended the chunk; no attempt is used.
     HandedBack,
 }
@@ -232,11 +232,13 @@ impl Task {
         step.node.clone_from(&self.lease_owner);
         let continues = match end {
             ChunkEnd::HandedBack => self.end_drained(step),
-            ChunkEnd::Answered(Outcome::More { checkpoint, delay_ms, told }) => {
-                self.end_more(checkpoint.is_some(), *delay_ms, told, terms, step)
-            }
-            ChunkEnd::Answered(Outcome::Done { result, told }) => self.end_done(result.is_some(), told, step),
-            ChunkEnd::Answered(Outcome::Fail(failure)) => self.end_failed(failure, terms, step),
+            ChunkEnd::Answered(outcome) => match outcome.as_ref() {
+                Outcome::More { checkpoint, delay_ms, told } => {
+                    self.end_more(checkpoint.is_some(), *delay_ms, told, terms, step)
+                }
+                Outcome::Done { result, told } => self.end_done(result.is_some(), told, step),
+                Outcome::Fail(failure) => self.end_failed(failure, terms, step),
+            },
         };
         match continues {
             Ok(continues) => Ended::Applied { continues },
