@@ -22,3 +22,4 @@ pub mod config;
 pub mod core;
 pub mod handler;
 pub mod store;
+pub mod telemetry;

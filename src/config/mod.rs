@@ -29,9 +29,10 @@ pub use database::{DatabaseUrl, without_password};
 pub use fault::{Fault, Faults};
 pub use outside::{JwtAlgorithm, JwtIssuer, RecordType, Visibility, Webhook, WriteBack};
 pub use rows::{Allowed, ROWS, Row, markdown};
-pub use secret::{MASK, Secret};
+pub use secret::Secret;
 pub use sections::{Database, Engine, FilesUrl, Log, LogFormat, Migrate, Outbound, Server, Synchronous};
 
+use crate::core::redact::Redactor;
 use reader::{Context, Section};
 use source::{ENV_PREFIX, Source};
 use std::collections::BTreeSet;
@@ -83,6 +84,14 @@ pub struct Loaded {
     pub secrets: Vec<Secret>,
     /// Sections that were given at all.
     given: BTreeSet<String>,
+}
+
+impl Loaded {
+    /// What masks the secrets of this configuration in logs.
+    #[must_use]
+    pub fn redactor(&self) -> Redactor {
+        Redactor::new(self.secrets.iter().map(Secret::expose))
+    }
 }
 
 impl Settings {

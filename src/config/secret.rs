@@ -2,11 +2,9 @@
 //!
 //! The one way to the text is [`Secret::expose`], which is easy to find in a review.
 
+use crate::core::redact::MASK;
 use serde::{Serialize, Serializer};
 use std::fmt;
-
-/// What is shown in place of a secret.
-pub const MASK: &str = "***";
 
 /// A secret text: a password, a signing key, an address that holds a password.
 #[derive(Clone, PartialEq, Eq)]

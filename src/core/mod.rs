@@ -15,6 +15,7 @@ pub mod json;
 pub mod lifecycle;
 pub mod principal;
 pub mod progress;
+pub mod redact;
 pub mod retry;
 pub mod submit;
 pub mod task;
