@@ -18,8 +18,10 @@
 //! Shutdown runs from the outside in: readiness goes off, the engine stops claiming and drains, sockets are closed with
 //! 1012, the last logs are written, the stores are closed.
 
+pub mod bus;
 pub mod config;
 pub mod core;
+pub mod engine;
 pub mod handler;
 pub mod store;
 pub mod telemetry;

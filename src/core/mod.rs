@@ -5,6 +5,7 @@
 
 pub mod action;
 pub mod canonical;
+pub mod change;
 pub mod chunk;
 pub mod concurrency;
 pub mod effect;

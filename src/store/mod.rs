@@ -15,9 +15,10 @@ pub mod logs;
 
 pub use error::StoreError;
 
+use crate::core::change::Change;
 use crate::core::effect::{Effect, SqlValue};
 use crate::core::eta::UnitPrior;
-use crate::core::ids::{FencingToken, Head, Revision, TaskId};
+use crate::core::ids::{FencingToken, Head, TaskId};
 use crate::core::lifecycle::{Ask, ChunkEnd, Ended};
 use crate::core::principal::{Principal, Role};
 use crate::core::progress::Reported;
@@ -32,26 +33,6 @@ use std::collections::BTreeMap;
 
 /// The answer of a verb.
 pub type Result<T> = std::result::Result<T, StoreError>;
-
-/// What a commit changed for somebody who watches.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Change {
-    /// A task is new or another one than before.
-    Task(Box<Task>),
-    /// A task is gone.
-    Gone {
-        /// Whose tenant.
-        tenant: String,
-        /// Whose.
-        owner: String,
-        /// Which.
-        id: TaskId,
-        /// One above its last.
-        revision: Revision,
-        /// The owner's head.
-        head: Head,
-    },
-}
 
 /// The answer of a writing verb with what it changed.
 #[derive(Clone, Debug)]

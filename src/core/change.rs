@@ -1,0 +1,53 @@
+//! What a commit changed, as it travels from the store over the bus to whoever watches.
+
+use super::ids::{Head, Revision, TaskId};
+use super::task::Task;
+
+/// What a commit changed for somebody who watches.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    /// A task is new or another one than before.
+    Task(Box<Task>),
+    /// A task is gone.
+    Gone {
+        /// Whose tenant.
+        tenant: String,
+        /// Whose.
+        owner: String,
+        /// Which.
+        id: TaskId,
+        /// One above its last.
+        revision: Revision,
+        /// The owner's head.
+        head: Head,
+    },
+}
+
+impl Change {
+    /// The tenant and the owner whose center it belongs to.
+    #[must_use]
+    pub fn owner(&self) -> (&str, &str) {
+        match self {
+            Self::Task(task) => (&task.tenant, &task.owner),
+            Self::Gone { tenant, owner, .. } => (tenant, owner),
+        }
+    }
+
+    /// The task.
+    #[must_use]
+    pub fn task_id(&self) -> TaskId {
+        match self {
+            Self::Task(task) => task.id,
+            Self::Gone { id, .. } => *id,
+        }
+    }
+
+    /// The owner's head after it.
+    #[must_use]
+    pub fn head(&self) -> Head {
+        match self {
+            Self::Task(task) => task.head,
+            Self::Gone { head, .. } => *head,
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! The command handle: what the web may ask of the engine. Every act that changes something goes through here, is
+//! committed, and is then told to the bus; an act that was accepted is in the database.
+
+use super::group::Group;
+use crate::bus::{LocalBus, Signal};
+use crate::core::change::Change;
+use crate::core::ids::TaskId;
+use crate::core::lifecycle::Ask;
+use crate::core::principal::Principal;
+use crate::core::submit::{Submit, Submitted};
+use crate::store::{AskParams, Asked, MarkParams, Result, Store, StoreError, Written};
+use std::sync::Arc;
+use tokio::sync::Notify;
+
+/// What the web may ask of the engine. Cheap to clone.
+#[derive(Clone)]
+pub struct Commands {
+    store: Arc<dyn Store>,
+    bus: LocalBus,
+    wake: Arc<Notify>,
+    submits: Group<Submit, Submitted>,
+}
+
+impl Commands {
+    /// A handle over a store; `wake` is rung when there may be something to claim.
+    #[must_use]
+    pub fn new(store: Arc<dyn Store>, bus: LocalBus, wake: Arc<Notify>) -> Self {
+        let submits = {
+            let (store, bus, wake) = (store.clone(), bus.clone(), wake.clone());
+            Group::start(move |items| {
+                let (store, bus, wake) = (store.clone(), bus.clone(), wake.clone());
+                async move { Ok(announce(&bus, &wake, store.submit(items).await?)) }
+            })
+        };
+        Self { store, bus, wake, submits }
+    }
+
+    /// Accepts a click: insert or return. Answers after the commit.
+    pub async fn submit(&self, submit: Submit) -> Result<Submitted> {
+        self.submits.call(submit).await
+    }
+
+    /// Cancel, pause or resume.
+    pub async fn ask(&self, caller: &Principal, task: TaskId, ask: Ask, reason: Option<String>) -> Result<Asked> {
+        let params = AskParams { caller: caller.clone(), task, ask, reason };
+        let written = self.store.ask(vec![params]).await?;
+        announce(&self.bus, &self.wake, written)
+            .pop()
+            .ok_or_else(|| StoreError::Corrupt("the store answered fewer items than asked".into()))
+    }
+
+    /// Deletes an ended task: `None` = does not exist for the caller, `Some(false)` = not ended.
+    pub async fn delete(&self, caller: &Principal, task: TaskId) -> Result<Option<bool>> {
+        let written = self.store.delete(caller, vec![task]).await?;
+        Ok(announce(&self.bus, &self.wake, written).pop().flatten())
+    }
+
+    /// Sets marks on an owner's items; answers how many changed.
+    pub async fn mark(&self, params: MarkParams) -> Result<usize> {
+        let (tenant, owner) = (params.tenant.clone(), params.owner.clone());
+        let written = self.store.mark(params).await?;
+        if written.answer > 0 {
+            self.bus.publish(Signal::Marked { tenant, owner });
+        }
+        Ok(announce(&self.bus, &self.wake, written))
+    }
+}
+
+/// Tells the bus what a commit changed and rings for the claim loop where something may be due; passes the answer on.
+pub(super) fn announce<T>(bus: &LocalBus, wake: &Notify, written: Written<T>) -> T {
+    if written.changes.iter().any(|c| matches!(c, Change::Task(t) if t.claimable())) {
+        wake.notify_one();
+    }
+    if !written.changes.is_empty() {
+        bus.publish(Signal::Changes(written.changes.into()));
+    }
+    written.answer
+}

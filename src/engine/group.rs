@@ -1,0 +1,109 @@
+//! Group commit: what arrives while a commit is under way goes into the next one together.
+//!
+//! A lone call waits only for its own commit: nothing is held back by a timer. Under load the batch grows by itself, so
+//! throughput is bounded by rows and not by commits. The mailbox is bounded; when it is full the caller is told to come
+//! back later, before memory grows.
+//!
+//! Named failure cases: a batch that the store refuses for a reason that one item may have caused is tried again item by
+//! item, so that nobody fails for a neighbour; a transient fault is tried again a few times; a caller that has gone away
+//! does not take its item back.
+
+use crate::store::{Result, StoreError};
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+
+/// The most items of one commit.
+const MAX_BATCH: usize = 500;
+/// The most items that may wait.
+const MAILBOX: usize = 8_192;
+/// How often a transient fault is tried again, and the wait before the n-th time.
+const RETRIES: u32 = 5;
+const RETRY_STEP: Duration = Duration::from_millis(40);
+
+type Waiting<Q, A> = (Q, oneshot::Sender<Result<A>>);
+
+/// The front of a group commit: gives one item and gets its answer after the commit.
+pub struct Group<Q, A> {
+    mailbox: mpsc::Sender<Waiting<Q, A>>,
+}
+
+impl<Q, A> Clone for Group<Q, A> {
+    fn clone(&self) -> Self {
+        Self { mailbox: self.mailbox.clone() }
+    }
+}
+
+impl<Q: Clone + Send + Sync + 'static, A: Send + 'static> Group<Q, A> {
+    /// Starts the loop that commits. `run` is called with one batch after the other; it answers item by item.
+    pub fn start<F, Fut>(run: F) -> Self
+    where
+        F: Fn(Vec<Q>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Vec<A>>> + Send,
+    {
+        let (mailbox, receiver) = mpsc::channel(MAILBOX);
+        tokio::spawn(commit_loop(receiver, Arc::new(run)));
+        Self { mailbox }
+    }
+
+    /// The answer for one item. `Busy` when too many wait.
+    pub async fn call(&self, item: Q) -> Result<A> {
+        let (sender, answer) = oneshot::channel();
+        self.mailbox.try_send((item, sender)).map_err(|e| match e {
+            mpsc::error::TrySendError::Full(_) => StoreError::Busy("too many requests wait for the database".into()),
+            mpsc::error::TrySendError::Closed(_) => StoreError::Unavailable("the service is shutting down".into()),
+        })?;
+        answer.await.unwrap_or_else(|_| Err(StoreError::Unavailable("the service is shutting down".into())))
+    }
+}
+
+async fn commit_loop<Q, A, F, Fut>(mut receiver: mpsc::Receiver<Waiting<Q, A>>, run: Arc<F>)
+where
+    Q: Clone + Send + Sync,
+    F: Fn(Vec<Q>) -> Fut,
+    Fut: Future<Output = Result<Vec<A>>>,
+{
+    let mut waiting = Vec::new();
+    while receiver.recv_many(&mut waiting, MAX_BATCH).await > 0 {
+        let (items, senders): (Vec<Q>, Vec<_>) = waiting.drain(..).unzip();
+        match patient(run.as_ref(), &items).await {
+            Ok(answers) => {
+                for (sender, answer) in senders.into_iter().zip(answers) {
+                    let _ = sender.send(Ok(answer));
+                }
+            }
+            Err(e) if items.len() == 1 || e.is_transient() => {
+                for sender in senders {
+                    let _ = sender.send(Err(e.clone()));
+                }
+            }
+            Err(_) => {
+                for (item, sender) in items.iter().zip(senders) {
+                    let answer = patient(run.as_ref(), std::slice::from_ref(item)).await;
+                    let _ = sender.send(answer.and_then(|mut a| {
+                        a.pop().ok_or_else(|| StoreError::Corrupt("the store answered fewer items than asked".into()))
+                    }));
+                }
+            }
+        }
+    }
+}
+
+async fn patient<Q, A, F, Fut>(run: &F, items: &[Q]) -> Result<Vec<A>>
+where
+    Q: Clone,
+    F: Fn(Vec<Q>) -> Fut,
+    Fut: Future<Output = Result<Vec<A>>>,
+{
+    let mut attempt = 0;
+    loop {
+        match run(items.to_vec()).await {
+            Err(e) if e.is_transient() && attempt < RETRIES => {
+                attempt += 1;
+                tokio::time::sleep(RETRY_STEP * attempt).await;
+            }
+            answer => return answer,
+        }
+    }
+}
