@@ -40,7 +40,7 @@ impl<Q: Clone + Send + Sync + 'static, A: Send + 'static> Group<Q, A> {
     pub fn start<F, Fut>(run: F) -> Self
     where
         F: Fn(Vec<Q>) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<Vec<A>>> + Send,
+        Fut: Future<Output = Result<Vec<A>>> + Send + 'static,
     {
         let (mailbox, receiver) = mpsc::channel(MAILBOX);
         tokio::spawn(commit_loop(receiver, Arc::new(run)));
