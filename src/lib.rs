@@ -19,6 +19,7 @@
 //! 1012, the last logs are written, the stores are closed.
 
 pub mod bus;
+pub mod cli;
 pub mod config;
 pub mod core;
 pub mod engine;

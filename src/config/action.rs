@@ -1,51 +1,16 @@
 //! `[[actions]]`: the buttons, what each runs, and the rules of its tasks.
 //!
-//! Two actions may share a concurrency key, then their limits agree; exactly one kind of handler each; `params` is a JSON
-//! Schema that compiles. Whether a handler exists is checked apart, in [`check`](super::check).
+//! An [`Action`] is what the file says, with every kind of handler there will be; [`Action::declared`] is what the core
+//! knows of it, for the kinds that this version can run.
 
 use super::reader::Choice;
 use super::secret::Secret;
-use std::collections::BTreeMap;
+use crate::core::action::{self, CancelRight, ConcurrencyRule, IdempotencyRule, Localized, OnConflict, Policy};
+use crate::core::principal::Role;
+use crate::core::retry::RetryPolicy;
+use crate::core::task::Hold;
 use std::path::PathBuf;
-use std::time::Duration;
 use url::Url;
-
-/// A text in one language or in several.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LocalText(BTreeMap<String, String>);
-
-impl LocalText {
-    /// A text that is the same in every language.
-    #[must_use]
-    pub fn plain(text: impl Into<String>) -> Self {
-        Self(BTreeMap::from([(String::new(), text.into())]))
-    }
-
-    /// Texts by language tag; at least one.
-    pub(super) fn new(texts: BTreeMap<String, String>) -> Self {
-        Self(texts)
-    }
-
-    /// The text for a language tag such as `zh-CN`: that tag, else the same language, else English, else any.
-    #[must_use]
-    pub fn get(&self, lang: &str) -> &str {
-        let primary = |tag: &str| tag.split('-').next().unwrap_or_default().to_ascii_lowercase();
-        let wanted = primary(lang);
-        self.0
-            .iter()
-            .find(|(tag, _)| tag.eq_ignore_ascii_case(lang))
-            .or_else(|| self.0.iter().find(|(tag, _)| primary(tag) == wanted))
-            .or_else(|| self.0.iter().find(|(tag, _)| primary(tag) == "en"))
-            .or_else(|| self.0.iter().next())
-            .map_or("", |(_, text)| text)
-    }
-
-    /// All texts: language tag (empty for every language) → text.
-    #[must_use]
-    pub fn all(&self) -> &BTreeMap<String, String> {
-        &self.0
-    }
-}
 
 /// What runs the chunks of an action.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,91 +30,6 @@ pub enum HandlerRef {
     Pull,
 }
 
-/// Rank of a caller, lowest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Role {
-    /// Own tasks.
-    User,
-    /// The tenant's tasks.
-    Operator,
-    /// The tenant's set-up.
-    Admin,
-    /// All tenants.
-    Platform,
-}
-
-/// What a second submit of a key gets while its holder is unfinished.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Conflict {
-    /// The holder.
-    Return,
-    /// A refusal.
-    Reject,
-    /// Its own task in place of a holder that has not started.
-    ReplacePending,
-}
-
-/// `idempotency`
-#[derive(Clone, Debug)]
-pub struct Idempotency {
-    /// Paths into the submit that make up a key; empty: only a caller's own key counts.
-    pub fields: Vec<String>,
-    /// How long after its success a task answers for its key; none: the default of the kind of key (24 h sent, 10 s from fields).
-    pub keep: Option<Duration>,
-    /// What a second submit gets.
-    pub conflict: Conflict,
-}
-
-/// What a submit gets when its concurrency key is full.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Policy {
-    /// It waits.
-    Wait,
-    /// The holder.
-    Skip,
-    /// A refusal.
-    Reject,
-    /// The place of the waiting one.
-    ReplacePending,
-    /// The holder is asked to stop, then it runs.
-    CancelRunning,
-}
-
-/// How long a task holds its slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hold {
-    /// From the first claim to the end.
-    Task,
-    /// While a chunk runs.
-    Chunk,
-}
-
-/// `concurrency`
-#[derive(Clone, Debug)]
-pub struct Concurrency {
-    /// Template of the key; its placeholders are known to exist.
-    pub key: String,
-    /// How many hold it at once.
-    pub limit: u32,
-    /// What a submit gets when it is full.
-    pub policy: Policy,
-    /// How long a slot is held.
-    pub hold: Hold,
-    /// How many may wait.
-    pub max_waiting: u32,
-}
-
-/// `retry`
-#[derive(Clone, Copy, Debug)]
-pub struct Retry {
-    /// Failures in a row of one chunk before the task fails.
-    pub max_attempts: u32,
-    /// The wait before the second attempt.
-    pub base: Duration,
-    /// The longest wait.
-    pub cap: Duration,
-}
-
 /// `budgets`, of one chunk of a script.
 #[derive(Clone, Copy, Debug)]
 pub struct Budgets {
@@ -161,50 +41,70 @@ pub struct Budgets {
     pub nesting: u32,
 }
 
-/// Who may cancel, at least.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CancelBy {
-    /// The owner.
-    Owner,
-    /// An operator.
-    Operator,
-    /// Nobody, but by force.
-    Nobody,
-}
-
 /// One button.
 #[derive(Clone, Debug)]
 pub struct Action {
     /// The name by which it is submitted.
     pub key: String,
     /// What the button says.
-    pub title: LocalText,
-    /// The heading it stands under.
-    pub group: Option<LocalText>,
+    pub title: Localized,
+    /// The heading it stands under; empty when there is none.
+    pub group: Localized,
     /// What runs it.
     pub handler: HandlerRef,
-    /// JSON Schema of `params`; compiles.
-    pub params: Option<serde_json::Value>,
+    /// JSON Schema of `params`; compiles. `{}` when none is given.
+    pub params: serde_json::Value,
     /// The type of record it sits on.
     pub record: Option<String>,
     /// Who may click.
     pub roles: Vec<Role>,
-    /// Rules of keys.
-    pub idempotency: Idempotency,
+    /// Rules of keys; none when the table is absent.
+    pub idempotency: Option<IdempotencyRule>,
     /// Rules of shared slots.
-    pub concurrency: Option<Concurrency>,
+    pub concurrency: Option<ConcurrencyRule>,
     /// Rules of failures.
-    pub retry: Retry,
-    /// The longest one chunk may run.
-    pub chunk_timeout: Duration,
-    /// The deadline of the whole task, from its submit.
-    pub timeout: Option<Duration>,
+    pub retry: RetryPolicy,
+    /// The longest one chunk may run, ms.
+    pub chunk_timeout_ms: i64,
+    /// The deadline of the whole task, ms.
+    pub timeout_ms: Option<i64>,
     /// Limits of scripts.
     pub budgets: Budgets,
-    /// How long a clicked task cannot start.
-    pub undo_window: Duration,
+    /// How long a clicked task cannot start, ms.
+    pub undo_window_ms: i64,
     /// Who may cancel.
-    pub cancel: CancelBy,
+    pub cancel: CancelRight,
+}
+
+impl Action {
+    /// The action as the core knows it; none for a kind of handler that this version cannot run.
+    #[must_use]
+    pub fn declared(&self) -> Option<action::Action> {
+        let handler = match &self.handler {
+            HandlerRef::Native(name) => action::HandlerRef::Native(name.clone()),
+            HandlerRef::Script(path) => action::HandlerRef::Script(path.clone()),
+            HandlerRef::Http { .. } | HandlerRef::Pull => return None,
+        };
+        let description = self.params.get("description").and_then(|text| text.as_str());
+        Some(action::Action {
+            key: self.key.clone(),
+            title: self.title.clone(),
+            group: self.group.clone(),
+            description: description.map(Localized::plain).unwrap_or_default(),
+            handler,
+            params: self.params.clone(),
+            record: self.record.clone(),
+            roles: self.roles.clone(),
+            idempotency: self.idempotency.clone(),
+            concurrency: self.concurrency.clone(),
+            retry: self.retry,
+            chunk_timeout_ms: self.chunk_timeout_ms,
+            timeout_ms: self.timeout_ms,
+            memory_bytes: self.budgets.memory_bytes,
+            undo_window_ms: self.undo_window_ms,
+            cancel: self.cancel,
+        })
+    }
 }
 
 impl Choice for Role {
@@ -212,7 +112,7 @@ impl Choice for Role {
         &[("user", Self::User), ("operator", Self::Operator), ("admin", Self::Admin), ("platform", Self::Platform)];
 }
 
-impl Choice for Conflict {
+impl Choice for OnConflict {
     const WORDS: &'static [(&'static str, Self)] =
         &[("return", Self::Return), ("reject", Self::Reject), ("replace-pending", Self::ReplacePending)];
 }
@@ -231,7 +131,7 @@ impl Choice for Hold {
     const WORDS: &'static [(&'static str, Self)] = &[("task", Self::Task), ("chunk", Self::Chunk)];
 }
 
-impl Choice for CancelBy {
+impl Choice for CancelRight {
     const WORDS: &'static [(&'static str, Self)] =
         &[("owner", Self::Owner), ("operator", Self::Operator), ("nobody", Self::Nobody)];
 }

@@ -1,12 +1,13 @@
 //! How an entry of `[[actions]]` is read, and what must hold between entries.
 
-use super::action::{Action, Budgets, Concurrency, HandlerRef, Idempotency, LocalText, Retry};
+use super::action::{Action, Budgets, HandlerRef};
 use super::outside::{RECORD_TYPE, is_record_type, signing_secret};
 use super::reader::Section;
 use super::sections::http_url;
 use super::template;
+use crate::core::action::{ConcurrencyRule, IdempotencyRule, Localized};
+use crate::core::retry::RetryPolicy;
 use std::collections::BTreeMap;
-use std::time::Duration;
 use toml::Value;
 
 /// Reads all actions and checks what they share.
@@ -53,10 +54,10 @@ fn action(mut section: Section<'_>) -> Option<Action> {
         }
         good
     });
-    let title = local_text(&mut section, "title").or_else(|| key.clone().map(LocalText::plain));
-    let group = local_text(&mut section, "group");
+    let title = local_text(&mut section, "title").or_else(|| key.clone().map(Localized::plain));
+    let group = local_text(&mut section, "group").unwrap_or_default();
     let handler = handler(&mut section);
-    let params = schema(&mut section);
+    let params = schema(&mut section).unwrap_or_else(|| serde_json::json!({}));
     let record = section.text("record");
     if record.as_ref().is_some_and(|name| !is_record_type(name)) {
         section.fault("record", RECORD_TYPE);
@@ -65,13 +66,13 @@ fn action(mut section: Section<'_>) -> Option<Action> {
     if roles.is_empty() {
         section.fault("roles", "must name at least one role");
     }
-    let idempotency = idempotency(section.section("idempotency"));
+    let idempotency = section.optional_section("idempotency").map(idempotency);
     let concurrency = section.optional_section("concurrency").and_then(concurrency);
     let retry = retry(section.section("retry"));
-    let chunk_timeout = section.duration("chunk_timeout");
-    let timeout = section.duration("timeout");
+    let chunk_timeout_ms = section.duration_ms("chunk_timeout");
+    let timeout_ms = section.duration_ms("timeout");
     let budgets = budgets(section.section("budgets"));
-    let undo_window = section.duration("undo_window");
+    let undo_window_ms = section.duration_ms("undo_window");
     let cancel = section.choice("cancel");
     section.finish();
     Some(Action {
@@ -85,17 +86,17 @@ fn action(mut section: Section<'_>) -> Option<Action> {
         idempotency,
         concurrency,
         retry,
-        chunk_timeout: chunk_timeout?,
-        timeout,
+        chunk_timeout_ms: chunk_timeout_ms?,
+        timeout_ms,
         budgets,
-        undo_window: undo_window?,
+        undo_window_ms: undo_window_ms?,
         cancel,
     })
 }
 
-fn local_text(section: &mut Section<'_>, key: &'static str) -> Option<LocalText> {
+fn local_text(section: &mut Section<'_>, key: &'static str) -> Option<Localized> {
     match section.raw(key)? {
-        Value::String(text) if !text.is_empty() => Some(LocalText::plain(text)),
+        Value::String(text) if !text.is_empty() => Some(Localized::plain(text)),
         Value::Table(table) if !table.is_empty() => {
             let mut texts = BTreeMap::new();
             for (tag, text) in table {
@@ -110,7 +111,7 @@ fn local_text(section: &mut Section<'_>, key: &'static str) -> Option<LocalText>
                     _ => section.fault(key, format!("`{tag}` must be a language tag such as en or zh-CN, with a text")),
                 }
             }
-            Some(LocalText::new(texts))
+            Some(Localized(texts))
         }
         _ => {
             section.fault(key, "must be a text or a table of language = text");
@@ -184,20 +185,19 @@ fn json(value: Value) -> serde_json::Value {
     }
 }
 
-fn idempotency(mut section: Section<'_>) -> Idempotency {
+fn idempotency(mut section: Section<'_>) -> IdempotencyRule {
     let fields = section.texts("fields");
     for field in &fields {
-        if !(["record.id", "record.type", "owner"].contains(&field.as_str()) || template::is_params_path(field)) {
-            section
-                .fault("fields", format!("`{field}` is no field: write record.id, record.type, owner or params.NAME"));
+        if !(["record.id", "record.type"].contains(&field.as_str()) || template::is_params_path(field)) {
+            section.fault("fields", format!("`{field}` is no field: write record.id, record.type or params.NAME"));
         }
     }
-    let read = Idempotency { fields, keep: section.duration("keep"), conflict: section.choice("conflict") };
+    let read = IdempotencyRule { fields, keep_ms: section.duration_ms("keep"), conflict: section.choice("conflict") };
     section.finish();
     read
 }
 
-fn concurrency(mut section: Section<'_>) -> Option<Concurrency> {
+fn concurrency(mut section: Section<'_>) -> Option<ConcurrencyRule> {
     let key = section.required_text("key");
     if let Some(Err(message)) = key.as_deref().map(template::check) {
         section.fault("key", message);
@@ -207,19 +207,19 @@ fn concurrency(mut section: Section<'_>) -> Option<Concurrency> {
     let hold = section.choice("hold");
     let max_waiting = positive(&mut section, "max_waiting");
     section.finish();
-    Some(Concurrency { key: key?, limit, policy, hold, max_waiting })
+    Some(ConcurrencyRule { key: key?, limit, policy, hold, max_waiting })
 }
 
-fn retry(mut section: Section<'_>) -> Retry {
+fn retry(mut section: Section<'_>) -> RetryPolicy {
+    let defaults = RetryPolicy::default();
     let max_attempts = positive(&mut section, "max_attempts");
-    let base = section.duration("base").unwrap_or(Duration::from_secs(5));
-    let mut cap = section.duration("cap").unwrap_or(Duration::from_secs(300));
-    if base > cap {
+    let base_ms = section.duration_ms("base").unwrap_or(defaults.base_ms);
+    let cap_ms = section.duration_ms("cap").unwrap_or(defaults.cap_ms);
+    if base_ms > cap_ms {
         section.fault("base", "must not be longer than `cap`");
-        cap = base;
     }
     section.finish();
-    Retry { max_attempts, base, cap }
+    RetryPolicy { max_attempts, base_ms, cap_ms }
 }
 
 fn budgets(mut section: Section<'_>) -> Budgets {

@@ -3,13 +3,19 @@
 //!
 //! A feature that would be ignored is told, never passed over in silence; an action that could not run is refused.
 
-use super::action::HandlerRef;
+use super::action::{Action, Budgets, HandlerRef};
 use super::database::DatabaseUrl;
 use super::fault::{Faults, nearest};
 use super::sections::FilesUrl;
 use super::{Loaded, Settings};
 
 impl Settings {
+    /// The actions that this version can run, as the core knows them.
+    #[must_use]
+    pub fn declared(&self) -> Vec<crate::core::action::Action> {
+        self.actions.iter().filter_map(Action::declared).collect()
+    }
+
     /// What keeps `serve` from running this configuration: unknown native handlers, missing scripts, kinds of handlers and
     /// storage that this version has not got. `natives` are the names compiled into the binary.
     #[must_use]
@@ -82,6 +88,14 @@ impl Loaded {
         note(self.given.contains("outbound"), "outbound", "calls to other hosts are");
         note(!settings.jwt.is_empty(), "auth.jwt", "tokens of other issuers are");
         note(!settings.webhooks.is_empty(), "webhooks", "webhooks are");
+        for (i, action) in settings.actions.iter().enumerate() {
+            let Budgets { statements, nesting, .. } = action.budgets;
+            note(
+                statements != 50_000_000 || nesting != 32,
+                &format!("actions[{i}].budgets"),
+                "budgets but for memory are",
+            );
+        }
         for (i, record) in settings.records.iter().enumerate() {
             note(
                 record.write_back.is_some(),

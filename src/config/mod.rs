@@ -22,12 +22,11 @@ mod template;
 #[cfg(test)]
 mod tests;
 
-pub use action::{
-    Action, Budgets, CancelBy, Concurrency, Conflict, HandlerRef, Hold, Idempotency, LocalText, Policy, Retry, Role,
-};
+pub use action::{Action, Budgets, HandlerRef};
 pub use database::{DatabaseUrl, without_password};
 pub use fault::{Fault, Faults};
 pub use outside::{JwtAlgorithm, JwtIssuer, RecordType, Visibility, Webhook, WriteBack};
+pub(crate) use quantity::duration_ms;
 pub use rows::{Allowed, ROWS, Row, markdown};
 pub use secret::Secret;
 pub use sections::{Database, Engine, FilesUrl, Log, LogFormat, Migrate, Outbound, Server, Synchronous};

@@ -3,10 +3,11 @@
 //! All of it is read and checked in full, also what this version does not act on yet, so that a configuration that is valid
 //! now stays valid. Names of tables and columns come from here only and are plain identifiers.
 
-use super::action::Role;
 use super::reader::{Choice, Section};
 use super::secret::Secret;
 use super::sections::http_url;
+use crate::core::principal::Role;
+use crate::core::task::State;
 use std::collections::BTreeMap;
 use toml::Value;
 use url::Url;
@@ -246,9 +247,6 @@ fn identifier(section: &mut Section<'_>, key: &'static str, required: bool) -> O
     Some(name)
 }
 
-const STATES: &[&str] =
-    &["queued", "blocked", "running", "pausing", "paused", "cancelling", "succeeded", "failed", "cancelled"];
-
 fn words(section: &mut Section<'_>) -> BTreeMap<String, String> {
     let mut words = BTreeMap::new();
     match section.raw("words") {
@@ -256,10 +254,13 @@ fn words(section: &mut Section<'_>) -> BTreeMap<String, String> {
         Some(Value::Table(table)) => {
             for (state, word) in table {
                 match word {
-                    Value::String(word) if STATES.contains(&state.as_str()) => {
+                    Value::String(word) if State::parse(&state).is_some() => {
                         words.insert(state, word);
                     }
-                    Value::String(_) => section.fault("words", format!("`{state}` is no state: {}", STATES.join(", "))),
+                    Value::String(_) => {
+                        let states = State::ALL.map(State::as_str).join(", ");
+                        section.fault("words", format!("`{state}` is no state: {states}"));
+                    }
                     _ => section.fault("words", format!("the word for `{state}` must be a text")),
                 }
             }

@@ -11,7 +11,6 @@ use super::source::Source;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 use toml::{Table, Value};
 use url::Url;
 
@@ -279,24 +278,20 @@ impl<'c> Section<'c> {
         texts
     }
 
-    /// A duration such as `"30s"` within the range of its row (in ms); none where it is absent and has no default.
-    pub(super) fn duration(&mut self, key: &'static str) -> Option<Duration> {
+    /// A duration such as `"30s"` within the range of its row, in ms; none where it is absent and has no default.
+    pub(super) fn duration_ms(&mut self, key: &'static str) -> Option<i64> {
         let row = self.row(key);
         let text = self.text(key)?;
         let Allowed::Duration(least, most) = row.allowed else {
             unreachable!("a duration has a range in its row: {}", row.key)
         };
-        match quantity::duration(&text) {
-            Ok(length) => {
-                let bound = |text| quantity::duration(text).expect("the bounds of a row are durations");
-                if (bound(least)..=bound(most)).contains(&length) {
-                    return Some(length);
-                }
-                self.fault(key, format!("must be {least} to {most}, not {text}"));
-            }
+        let ms = |text: &str| quantity::duration_ms(text).expect("the texts of a row are durations");
+        match quantity::duration_ms(&text) {
+            Ok(length) if (ms(least)..=ms(most)).contains(&length) => return Some(length),
+            Ok(_) => self.fault(key, format!("must be {least} to {most}, not {text}")),
             Err(message) => self.fault(key, message),
         }
-        row.default_value().and_then(|v| quantity::duration(v.as_str()?).ok())
+        row.default_value().and_then(|v| v.as_str().map(ms))
     }
 
     /// A size such as `"64MiB"`, in bytes, within the range of its row.

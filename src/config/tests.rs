@@ -1,8 +1,10 @@
 //! Promises of the configuration as a whole.
 
 use super::*;
+use crate::core::action::{CancelRight, OnConflict};
+use crate::core::principal::Role;
+use crate::core::retry::RetryPolicy;
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 /// A configuration that sets every key there is; what it sets is compared with the rows.
 const EVERYTHING: &str = include_str!("everything.toml");
@@ -75,7 +77,7 @@ fn every_row_says_what_it_means_and_its_default_is_within_its_range() {
                 assert!((least..=most).contains(&default.as_integer().unwrap()), "{}", row.key)
             }
             Allowed::Duration(least, most) => {
-                let [least, text, most] = [least, &text, most].map(|text| quantity::duration(text).unwrap());
+                let [least, text, most] = [least, &text, most].map(|text| quantity::duration_ms(text).unwrap());
                 assert!(least <= text && text <= most, "{}", row.key);
             }
             Allowed::Size(least, most) => {
@@ -132,9 +134,9 @@ fn the_whole_contract_is_read() {
     assert_eq!(action.title.get("zh-CN"), "导入客户");
     assert_eq!(action.title.get("zh"), "导入客户");
     assert_eq!(action.title.get("fr"), "Import customers");
-    assert_eq!(action.idempotency.keep, Some(Duration::from_secs(10)));
+    assert_eq!(action.idempotency.as_ref().unwrap().keep_ms, Some(10_000));
     assert_eq!(action.budgets.memory_bytes, 64 << 20);
-    assert_eq!(action.timeout, Some(Duration::from_secs(6 * 3600)));
+    assert_eq!(action.timeout_ms, Some(6 * 3_600_000));
     assert_eq!(action.concurrency.as_ref().unwrap().max_waiting, 50);
     let told: Vec<String> = loaded.not_active().0.into_iter().map(|note| note.key).collect();
     assert_eq!(told, ["redis.url", "scheduler", "packs", "outbound", "auth.jwt", "webhooks", "records[0].write_back"]);
@@ -145,18 +147,13 @@ fn an_action_has_the_defaults_of_the_contract() {
     let loaded = load("[[actions]]\nkey = \"a\"\nhandler = { native = \"n\" }", &[]).unwrap();
     let action = loaded.settings.action("a").unwrap();
     assert_eq!(action.title.get("en"), "a");
-    assert_eq!(
-        (action.retry.max_attempts, action.retry.base, action.retry.cap),
-        (3, Duration::from_secs(5), Duration::from_secs(300))
-    );
-    assert_eq!(
-        (action.chunk_timeout, action.timeout, action.undo_window),
-        (Duration::from_secs(30), None, Duration::ZERO)
-    );
-    assert_eq!((action.roles.as_slice(), action.cancel), (&[Role::User][..], CancelBy::Owner));
-    assert_eq!((action.idempotency.conflict, action.idempotency.keep), (Conflict::Return, None));
+    assert_eq!(action.retry, RetryPolicy::default());
+    assert_eq!((action.chunk_timeout_ms, action.timeout_ms, action.undo_window_ms), (30_000, None, 0));
+    assert_eq!((action.roles.as_slice(), action.cancel), (&[Role::User][..], CancelRight::Owner));
     assert_eq!((action.budgets.statements, action.budgets.nesting), (50_000_000, 32));
-    assert!(action.concurrency.is_none() && action.params.is_none());
+    assert!(action.concurrency.is_none() && action.idempotency.is_none());
+    assert_eq!(action.params, serde_json::json!({}));
+    assert_eq!(loaded.settings.declared()[0].key, "a");
     assert!(loaded.not_active().is_empty(), "defaults ask for nothing");
 }
 
@@ -208,6 +205,15 @@ fn all_faults_are_told_at_once_each_with_its_key() {
     ] {
         assert!(text.lines().any(|found| found.starts_with(line)), "no line {line} in\n{text}");
     }
+}
+
+#[test]
+fn a_key_of_fields_has_the_defaults_of_the_contract() {
+    let action = "[[actions]]\nkey = \"a\"\nhandler = { native = \"n\" }\nidempotency = { fields = [\"record.id\"] }";
+    let loaded = load(action, &[]).unwrap();
+    let rule = loaded.settings.actions[0].idempotency.as_ref().unwrap();
+    assert_eq!((rule.conflict, rule.keep_ms), (OnConflict::Return, None));
+    assert!(faults(&action.replace("record.id", "record.name")).starts_with("actions[0].idempotency.fields: "));
 }
 
 #[test]
