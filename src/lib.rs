@@ -5,15 +5,18 @@
 //! | layer | is | may import |
 //! |---|---|---|
 //! | [`core`] | decisions, pure: no I/O, no clock and no randomness of its own | nothing |
+//! | [`config`] | the settings, each with its unit, its default and its faults | core |
 //! | [`store`] | the port to the database and its adapters: the only place with SQL | core |
 //! | [`bus`] | wake-up and fan-out between the parts of a node, later between nodes | core |
 //! | [`handler`] | what runs one chunk: native code, scripts | core |
 //! | [`engine`] | claim, run, group commit, heartbeat, sweep, drain; the command handle | core, store, bus, handler |
 //! | [`push`] | WebSocket protocol, hub, sessions, snapshots | core, store, bus |
 //! | [`web`] | HTTP API and pages | core, store, push, the engine's command handle |
+//! | [`telemetry`] | the process's own log, secrets masked | core, config |
 //! | [`app`] | composition root, the only file that knows every layer | all |
+//! | [`cli`] | the command line | core, config, telemetry, app |
 //!
-//! `tests/it/architecture.rs` reads the `use` lines and fails with the rule's text.
+//! `tests/it/architecture/` reads the `use` lines and fails with the rule's text.
 //!
 //! Shutdown runs from the outside in: readiness goes off, the engine stops claiming and drains, sockets are closed with
 //! 1012, the last logs are written, the stores are closed.
