@@ -454,7 +454,8 @@ impl Task {
         let key_full = key_full.filter(|_| !self.slot_held);
         self.enter(if key_full.is_some() { Event::ResumeBlocked } else { Event::Resume }, step)?;
         (self.attempts, self.failures, self.reclaims, self.idle_chunks) = (0, 0, 0, 0);
-        (self.finished_at, self.deadline, self.error) = (None, None, None);
+        // The error stays until the next committed chunk, so that the handler can know what it stopped at.
+        (self.finished_at, self.deadline) = (None, None);
         (self.seen_at, self.read_at, self.archived_at) = (None, None, None);
         self.warnings.retain(|w| w != "no-progress");
         self.due_at = step.now.max(self.run_at);

@@ -307,7 +307,7 @@ pub struct Task {
     pub rows: Rows,
     /// Standing warnings such as `no-progress`.
     pub warnings: Vec<String>,
-    /// The last failure.
+    /// The last failure since the last committed chunk; outlives a resume, for the handler to know.
     pub error: Option<TaskError>,
     /// A result document is stored.
     pub has_result: bool,
@@ -328,6 +328,12 @@ impl Task {
     #[must_use]
     pub fn under_way(&self) -> bool {
         self.lease_until.is_some()
+    }
+
+    /// Whether the last failure is still the truth about the task, and not one that somebody resumed it from.
+    #[must_use]
+    pub fn error_stands(&self) -> bool {
+        self.state == State::Failed || self.attempts > 0
     }
 
     /// May be claimed once it is due: queued or running, lease free, not waiting for a slot.

@@ -222,7 +222,7 @@ impl Lens<'_> {
             deadline: task.deadline,
             rows: task.rows,
             warnings: task.warnings.clone(),
-            error: task.error.clone().map(|mut e| {
+            error: task.error.clone().filter(|_| task.error_stands()).map(|mut e| {
                 e.detail = e.detail.filter(|_| operator);
                 ErrorView(e)
             }),

@@ -56,6 +56,9 @@ pub struct ChunkIn {
     pub fencing_token: FencingToken,
     /// Where the last committed chunk said to go on.
     pub checkpoint: Option<Value>,
+    /// The code of the failure that this very chunk ended with before: in its last attempt, or before somebody resumed the
+    /// task. Absent once a chunk has been committed. Lets a handler stop at a fault once, and pass it when told to go on.
+    pub last_error: Option<String>,
     /// Committed progress.
     pub progress: Counted,
     /// End of the task's allowed life.
