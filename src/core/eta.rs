@@ -1,13 +1,58 @@
 //! When a task will be done: a range with a middle, withdrawn as soon as it would be a guess.
 //!
-//! The essay stands at the end of this header once the forecast is in place.
+//! The engine tells an [`Estimator`] four things: a chunk starts, work stops, the next chunk waits for a planned delay,
+//! and the absolute `current`. Reading is a function of that, the instant and the total. All times in ms, counts in the
+//! task's own units. Nothing here reads a clock; a wall clock that is set back adds no time and makes nothing negative.
+//!
+//! # How it works
+//!
+//! **Active time only.** Work runs the clock; queue, pause and retry wait do not. A planned delay between chunks is
+//! part of the rhythm, but a known one: it is kept apart from the working time, and the delays that still lie ahead are
+//! counted chunk by chunk, with none after the last. So the pace of the work stays smooth under a staircase of bursts.
+//!
+//! **A path instead of a rate.** What is remembered is the path of the count over working time in at most 20 points,
+//! thinned so that its shape survives at any length ([`history`]). Each stretch is a sum of growth over a sum of time;
+//! a report that comes a millisecond after another one is worth a millisecond.
+//!
+//! **Four models, believed by their record.** The mean over all, the last half, the last eighth and a shrunken trend
+//! each make a guess. Each is tested on the task's own past at the same relative distance, and believed accordingly
+//! ([`forecast`]). Windows are shares of the path, not seconds, so a task of ten seconds and one of ten days are read
+//! alike, and nothing has to be tuned per task.
+//!
+//! **A range that is owed.** Its width comes from what the models missed by on that past, from how much they disagree
+//! and from how unevenly the work goes. It should hold the truth 8 times in 10; what it cannot hold is a speed that
+//! changes after the reading.
+//!
+//! **History as a start.** The action's usual time per unit joins in by its certainty and fades with samples.
+//!
+//! # What goes wrong without it
+//!
+//! - *Preparation*: thirty silent seconds before the first row make a plain average too long until the end. The path
+//!   begins at the first growth once it has enough points.
+//! - *Bursts*: between two bursts a fading rate says that the task is nearly dead, within one that it is nearly done.
+//! - *Two speeds*: an average remembers the old speed for ever; a fading rate forgets in seconds what took hours. Tests
+//!   count the misses across the change against no model, and those after it against the ones that did not notice.
+//! - *Slowing*: when each row costs more than the last one, every constant pace is too short. Only the trend sees it;
+//!   its slope is shrunk by its own doubt, so that noise makes no trend.
+//! - *Chatter*: messages without growth are no samples, change no rate and raise no confidence.
+//! - *Lost lease*: the time of a chunk whose work was lost is not counted either.
+//! - *Silence*: beyond three usual gaps, planned ones included, there is no estimate, because "3 min left" beside a bar
+//!   that has not moved for an hour is a lie. Usual is what a watcher finds at a random moment, so the long gap after
+//!   a burst is usual.
+//! - *The last second*: never 0 s, never the past: at least 1 s is left until the task has ended.
 
+mod answer;
 mod forecast;
 mod history;
 mod rhythm;
+#[cfg(test)]
+mod tests;
 
-use crate::core::progress::Progress;
+pub use answer::{Activity, Basis, Confidence, Eta, EtaState, UnitPrior};
+
+use crate::core::progress::{MAX_COUNT, Progress};
 use crate::core::time::Millis;
+use answer::estimated;
 use history::History;
 use rhythm::Rhythm;
 use serde::{Deserialize, Serialize};
@@ -18,97 +63,8 @@ const MIN_SAMPLES: u32 = 3;
 const MIN_ACTIVE_MS: i64 = 5_000;
 /// Half of a normal distribution's middle 80 %, in standard deviations.
 const Z80: f64 = 1.2816;
-
-/// What the task is doing, as far as an estimate cares.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Activity {
-    /// Queued before the first claim.
-    NotStarted,
-    /// A chunk runs, or the next one is due at once.
-    Working,
-    /// Between two chunks, by a delay that the handler asked for.
-    PlannedGap {
-        /// When the next chunk is due.
-        until: Millis,
-    },
-    /// Waits for another attempt.
-    RetryWait,
-    /// Paused, or pausing without a chunk under way.
-    Paused,
-    /// Waits for a concurrency slot or for children.
-    Blocked,
-    /// Succeeded, failed or cancelled.
-    Ended,
-}
-
-/// How long one unit usually took: the median over an action's last successes.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct UnitPrior {
-    /// Median duration per unit, in ms, queue and pauses not counted; above 0.
-    pub ms_per_unit: f64,
-    /// How many successes it stands on, 1 to 20.
-    pub successes: u32,
-}
-
-/// Which of the contract's answers this is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum EtaState {
-    /// Not started, in retry wait, paused, blocked or ended.
-    #[default]
-    None,
-    /// Without a total nobody can know.
-    Unknown,
-    /// Too few samples.
-    Estimating,
-    /// All numbers are there.
-    Estimated,
-    /// Silent for more than three usual gaps: no numbers.
-    Stalled,
-}
-
-/// How far the range reaches: half of its width over the middle.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Confidence {
-    /// Wider than medium.
-    Low,
-    /// At most 40 %.
-    Medium,
-    /// At most 15 %, from at least 8 samples.
-    High,
-}
-
-/// What the estimate mostly stands on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Basis {
-    /// This task's own samples.
-    Measured,
-    /// Earlier tasks of the same action.
-    History,
-}
-
-/// The estimate as the outside sees it. All but `state` is there exactly when the state is `estimated`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Eta {
-    /// Which answer this is.
-    pub state: EtaState,
-    /// The middle as an instant, at least one second ahead.
-    pub finish_at: Option<Millis>,
-    /// The middle; at least 1.
-    pub remaining_seconds: Option<i64>,
-    /// With `high_seconds` the range that should hold the truth 8 times in 10; at least 1.
-    pub low_seconds: Option<i64>,
-    /// Not below `remaining_seconds`.
-    pub high_seconds: Option<i64>,
-    /// From the width of the range.
-    pub confidence: Option<Confidence>,
-    /// What it stands on.
-    pub basis: Option<Basis>,
-}
+/// Wider ranges say nothing more.
+const MAX_SPREAD: f64 = 1.5;
 
 /// Everything that is remembered of a task's speed: a few hundred bytes of JSON, stored with the task. Written by the
 /// engine only, through the methods; all of them take the same clock.
@@ -119,10 +75,14 @@ pub struct Estimator {
     running_since: Option<Millis>,
     /// Working time so far, up to the last call.
     work_ms: i64,
+    /// Planned gaps so far.
+    planned_ms: i64,
     /// Growth samples since the start, or since `current` last fell.
     samples: u32,
-    /// When work last moved or went on after a stop; silence counts from here.
-    moved_at: Option<Millis>,
+    /// Active time at that start.
+    measured_from_ms: i64,
+    /// Active time from which silence counts: the last growth, or a later stop.
+    quiet_from_ms: i64,
     history: History,
     rhythm: Rhythm,
 }
@@ -132,20 +92,20 @@ impl Estimator {
     /// lost: its time since the last sample is dropped with its work.
     pub fn resume_clock(&mut self, now: Millis) {
         self.running_since = Some(now);
-        self.moved_at = Some(now);
     }
 
     /// Work stops for a reason that is not its own rhythm: pause, queue, retry wait, drain, the end.
     pub fn pause_clock(&mut self, now: Millis) {
-        self.touch(now);
-        self.running_since = None;
+        self.stop(now);
+        self.quiet_from_ms = self.active_ms();
     }
 
     /// A chunk ended and asked for the next one after `delay_ms`: stops the clock and counts the gap, as long as it is
     /// planned (what comes on top is queue). Call it after the chunk's [`Self::sample`]; 0 means that work goes on.
     pub fn plan_gap(&mut self, now: Millis, delay_ms: i64) {
         if delay_ms > 0 {
-            self.pause_clock(now);
+            self.stop(now);
+            self.planned_ms = self.planned_ms.saturating_add(delay_ms);
             self.rhythm.gap_planned(delay_ms, self.history.current());
         }
     }
@@ -154,17 +114,20 @@ impl Estimator {
     /// value (a new total brought it) starts the measurement anew.
     pub fn sample(&mut self, now: Millis, current: i64) {
         self.touch(now);
+        let current = current.clamp(0, MAX_COUNT);
         let before = self.history.current();
         if current < before {
             self.samples = 0;
+            self.measured_from_ms = self.active_ms();
+            self.quiet_from_ms = self.measured_from_ms;
             self.history = History::from(self.work_ms, current);
-            self.rhythm = Rhythm::default();
+            self.rhythm = Rhythm::from(current);
         } else if current > before {
-            let quiet_ms = self.work_ms - self.history.moved_ms();
+            let quiet_ms = self.active_ms() - self.quiet_from_ms;
             self.rhythm.grew(quiet_ms.min(self.quiet_limit_ms()));
             self.samples = self.samples.saturating_add(1);
+            self.quiet_from_ms = self.active_ms();
             self.history.push(self.work_ms, current);
-            self.moved_at = Some(now);
         }
     }
 
@@ -178,22 +141,30 @@ impl Estimator {
     /// or too little is known. Worth a second look at the task then.
     #[must_use]
     pub fn stalls_at(&self) -> Option<Millis> {
-        let working = self.running_since.is_some() && self.samples >= MIN_SAMPLES;
-        working.then(|| self.moved_at.map(|at| at.plus(self.quiet_limit_ms()))).flatten()
+        let since = self.running_since.filter(|_| self.samples >= MIN_SAMPLES)?;
+        let quiet_ms = self.active_ms() - self.quiet_from_ms;
+        Some(since.plus(self.quiet_limit_ms() - quiet_ms))
+    }
+
+    fn stop(&mut self, now: Millis) {
+        self.touch(now);
+        self.running_since = None;
     }
 
     fn touch(&mut self, now: Millis) {
-        if let Some(since) = self.running_since {
-            // A wall clock that was set back adds nothing.
-            self.work_ms += now.since(since).max(0);
-            self.running_since = Some(now);
-        }
+        // A wall clock that was set back adds nothing.
+        self.work_ms = self.work_ms.saturating_add(self.running_ms(now));
+        self.running_since = self.running_since.map(|_| now);
+    }
+
+    /// Working time since the last call.
+    fn running_ms(&self, now: Millis) -> i64 {
+        self.running_since.map_or(0, |since| now.since(since).max(0))
     }
 
     /// Working time since the last growth.
     fn open_ms(&self, now: Millis) -> i64 {
-        let running = self.running_since.map_or(0, |since| now.since(since).max(0));
-        self.work_ms + running - self.history.moved_ms()
+        self.work_ms.saturating_add(self.running_ms(now)) - self.history.moved_ms()
     }
 
     /// The estimate at `now`.
@@ -205,25 +176,51 @@ impl Estimator {
             Activity::PlannedGap { until } => until.since(now).max(0),
             _ => return of(EtaState::None),
         };
-        let total = match progress.total {
-            Some(total) if total > 0 && progress.current <= total => total,
+        let left = match progress.total {
+            Some(total) if total > 0 && progress.current <= total => total - progress.current,
             _ => return of(EtaState::Unknown),
         };
         let open_ms = self.open_ms(now);
-        if self.samples < MIN_SAMPLES || self.history.moved_ms() + open_ms < MIN_ACTIVE_MS {
+        if self.samples < MIN_SAMPLES
+            || self.active_ms().saturating_add(self.running_ms(now)) - self.measured_from_ms < MIN_ACTIVE_MS
+        {
             return of(EtaState::Estimating);
         }
         if activity == Activity::Working && self.stalls_at().is_some_and(|at| now > at) {
             return of(EtaState::Stalled);
         }
-        let left = total - progress.current;
-        let work = forecast::work_ms(&self.history, left, prior);
-        let passed = (open_ms as f64).min(self.rhythm.usual_gap_ms());
+        let (range, basis) = self.range_ms(left, open_ms, gap_left_ms, prior);
+        estimated(now, range, self.samples, basis)
+    }
+
+    /// Low, middle and high of the time left for `left` more units.
+    fn range_ms(&self, left: i64, open_ms: i64, gap_left_ms: i64, prior: Option<UnitPrior>) -> ([f64; 3], Basis) {
+        let usual_gap_ms = self.rhythm.usual_gap_ms();
+        if left == 0 {
+            // All is counted; only the end itself is missing.
+            return ([0.0, 0.0, usual_gap_ms], Basis::Measured);
+        }
+        let units = left as f64;
+        let gaps_ms = self.rhythm.gaps_ms(self.history.current(), left);
+        let mut work = forecast::measured(&self.history.path(), units, self.samples);
+        if let Some(prior) = prior {
+            let prior_ms = prior.ms_per_unit * units - gaps_ms;
+            let done = self.history.current() as f64;
+            work = forecast::with_prior(work, prior_ms, prior, self.samples, done / (done + units));
+        }
+        // Within a usual gap the next growth is on its way; beyond it, it is late and time stands still.
+        let passed_ms = (open_ms as f64).min(usual_gap_ms);
         let rest_ms = |z: f64| {
-            let ms = work.middle_ms * (z * work.spread).exp();
-            (ms - passed).max(0.0) + self.rhythm.gaps_ms(self.history.current(), left) + gap_left_ms as f64
+            let work_ms = work.middle_ms * (z * work.spread.min(MAX_SPREAD)).exp();
+            (work_ms - passed_ms).max(0.0) + gaps_ms + gap_left_ms as f64
         };
-        estimated(now, [rest_ms(-Z80), rest_ms(0.0), rest_ms(Z80)], self.samples, work.basis)
+        ([rest_ms(-Z80), rest_ms(0.0), rest_ms(Z80)], work.basis)
+    }
+
+    /// Active time so far: work and planned gaps. Per unit, and of a success, it is what a [`UnitPrior`] is made of.
+    #[must_use]
+    pub fn active_ms(&self) -> i64 {
+        self.work_ms.saturating_add(self.planned_ms)
     }
 
     /// Units per second of late, planned gaps included; `None` while too little is known or nothing moves.
@@ -232,31 +229,8 @@ impl Estimator {
         if self.samples < MIN_SAMPLES || self.stalls_at().is_some_and(|at| now > at) {
             return None;
         }
-        let ms_per_unit = self.history.recent_ms_per_unit() + self.rhythm.gap_ms_per_unit();
+        let ms_per_unit = history::pace(&self.history.path(), 0.5) + self.rhythm.gap_ms_per_unit();
         let rate = 1_000.0 / ms_per_unit;
         (rate.is_finite() && rate > 0.0).then(|| (rate * 10.0).round() / 10.0)
-    }
-}
-
-/// Whole seconds: the middle rounded, the range rounded outwards, nothing below 1.
-fn estimated(now: Millis, [low, middle, high]: [f64; 3], samples: u32, basis: Basis) -> Eta {
-    const MAX_SECONDS: f64 = 1e10;
-    let seconds = |ms: f64, round: fn(f64) -> f64| round(ms / 1_000.0).clamp(1.0, MAX_SECONDS) as i64;
-    let remaining = seconds(middle, f64::round);
-    let (low, high) = (seconds(low, f64::floor).min(remaining), seconds(high, f64::ceil).max(remaining));
-    let half_width = (high - low) as f64 / 2.0 / remaining as f64;
-    let confidence = match half_width {
-        w if w <= 0.15 && samples >= 8 => Confidence::High,
-        w if w <= 0.40 => Confidence::Medium,
-        _ => Confidence::Low,
-    };
-    Eta {
-        state: EtaState::Estimated,
-        finish_at: Some(now.plus((middle.clamp(1_000.0, MAX_SECONDS * 1_000.0)) as i64)),
-        remaining_seconds: Some(remaining),
-        low_seconds: Some(low),
-        high_seconds: Some(high),
-        confidence: Some(confidence),
-        basis: Some(basis),
     }
 }

@@ -20,11 +20,16 @@ pub(super) struct Rhythm {
     gaps: f64,
     gap_ms: f64,
     gap_units: f64,
-    /// The count when the last planned gap began.
+    /// The last planned gap: how long, and the count when it began.
+    last_gap_ms: i64,
     gap_at: i64,
 }
 
 impl Rhythm {
+    pub(super) fn from(current: i64) -> Self {
+        Self { gap_at: current, ..Self::default() }
+    }
+
     pub(super) fn grew(&mut self, quiet_ms: i64) {
         let quiet_ms = quiet_ms as f64;
         self.quiet = (self.quiet * KEEP + quiet_ms).round();
@@ -36,6 +41,7 @@ impl Rhythm {
         self.gap_ms = rounded(self.gap_ms * KEEP + ms as f64);
         self.gap_units = rounded(self.gap_units * KEEP + (current - self.gap_at).max(0) as f64);
         self.gap_at = current;
+        self.last_gap_ms = ms;
     }
 
     /// The silence in which a watcher finds the task at a random moment: long gaps count by their length, so that the
@@ -44,12 +50,12 @@ impl Rhythm {
         if self.quiet > 0.0 { self.quiet_squares / self.quiet } else { 0.0 }
     }
 
-    fn planned_gap_ms(&self) -> f64 {
+    fn mean_gap_ms(&self) -> f64 {
         if self.gaps > 0.0 { self.gap_ms / self.gaps } else { 0.0 }
     }
 
     pub(super) fn quiet_limit_ms(&self) -> i64 {
-        (QUIET_GAPS * self.usual_gap_ms().max(self.planned_gap_ms())).max(MIN_QUIET_MS) as i64
+        (QUIET_GAPS * self.usual_gap_ms().max(self.last_gap_ms as f64)).max(MIN_QUIET_MS).round() as i64
     }
 
     /// Planned time per unit.
@@ -64,7 +70,7 @@ impl Rhythm {
         }
         let chunk = self.gap_units / self.gaps;
         let chunks_left = ((current - self.gap_at + left) as f64 / chunk - 0.05).ceil();
-        (chunks_left - 1.0).max(0.0) * self.planned_gap_ms()
+        (chunks_left - 1.0).max(0.0) * self.mean_gap_ms()
     }
 }
 
