@@ -10,6 +10,7 @@
 //!
 //! Writing verbs answer with the [`Change`]s they made, after the commit; whoever called passes them on to the bus.
 
+pub mod beside;
 pub mod error;
 pub mod logs;
 

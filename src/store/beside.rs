@@ -1,0 +1,124 @@
+//! What a view shows that is not in the task's row: its place in the queue, who is ahead of it, its files, and what the
+//! action usually takes. Read for many tasks at once, so that a list or a push costs a few reads and not a few per task.
+//!
+//! Must never show a viewer a task that it may not see: the task ahead is told only where it lies within the viewer's
+//! reach. What an action usually takes is kept for [`USUAL_FOR`], since it changes with each success and nobody notices.
+
+use super::{Reach, Result, Store, Usual};
+use crate::core::ids::TaskId;
+use crate::core::principal::Principal;
+use crate::core::task::Task;
+use crate::core::view::{ArtifactView, Beside};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long a reading of what an action usually takes is used again.
+const USUAL_FOR: Duration = Duration::from_secs(30);
+/// The most readings that are kept; above it all are forgotten.
+const USUAL_COUNT: usize = 10_000;
+
+/// Reads what stands beside tasks. Shared by all that show tasks.
+pub struct BesideReader {
+    store: Arc<dyn Store>,
+    usual: Mutex<HashMap<(String, String), (Instant, Usual)>>,
+}
+
+impl BesideReader {
+    /// A reader over a store.
+    #[must_use]
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        Self { store, usual: Mutex::default() }
+    }
+
+    /// What stands beside these tasks for this viewer, by task; each task has an entry.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn read(&self, viewer: &Principal, tasks: &[Task]) -> Result<HashMap<TaskId, Beside>> {
+        let mut found: HashMap<TaskId, Beside> = tasks.iter().map(|t| (t.id, Beside::default())).collect();
+        self.read_files(tasks, &mut found).await?;
+        self.read_places(tasks, &mut found).await?;
+        self.read_holders(viewer, tasks, &mut found).await?;
+        for task in tasks.iter().filter(|t| t.started_at.is_some() && !t.state.is_final()) {
+            let usual = self.usual(&task.tenant, &task.action).await?;
+            found.entry(task.id).or_default().prior = usual.prior;
+        }
+        Ok(found)
+    }
+
+    /// What the last successes of an action took; up to [`USUAL_FOR`] old.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn usual(&self, tenant: &str, action: &str) -> Result<Usual> {
+        let key = (tenant.to_owned(), action.to_owned());
+        let kept = self.usual.lock().unwrap_or_else(PoisonError::into_inner).get(&key).copied();
+        if let Some((read_at, usual)) = kept
+            && read_at.elapsed() < USUAL_FOR
+        {
+            return Ok(usual);
+        }
+        let usual = self.store.usual(tenant, action).await?;
+        let mut all = self.usual.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() >= USUAL_COUNT {
+            all.clear();
+        }
+        all.insert(key, (Instant::now(), usual));
+        Ok(usual)
+    }
+
+    async fn read_files(&self, tasks: &[Task], found: &mut HashMap<TaskId, Beside>) -> Result<()> {
+        let ids: Vec<TaskId> = tasks.iter().filter(|t| t.started_at.is_some()).map(|t| t.id).collect();
+        if ids.is_empty() {
+            return Ok(());
+        }
+        for file in self.store.artifacts(&ids).await? {
+            if let Some(beside) = file.task.and_then(|id| found.get_mut(&id)) {
+                beside.artifacts.push(ArtifactView {
+                    id: file.id,
+                    name: file.name,
+                    size: file.size_bytes,
+                    content_type: file.content_type,
+                    expires_at: file.expires_at,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    async fn read_places(&self, tasks: &[Task], found: &mut HashMap<TaskId, Beside>) -> Result<()> {
+        let waits = |t: &&Task| !t.state.is_final() && !t.under_way();
+        let ids: Vec<TaskId> = tasks.iter().filter(waits).map(|t| t.id).collect();
+        if ids.is_empty() {
+            return Ok(());
+        }
+        for (id, place) in self.store.positions(&ids).await? {
+            if let Some(beside) = found.get_mut(&id) {
+                beside.position = Some(place);
+            }
+        }
+        Ok(())
+    }
+
+    async fn read_holders(
+        &self,
+        viewer: &Principal,
+        tasks: &[Task],
+        found: &mut HashMap<TaskId, Beside>,
+    ) -> Result<()> {
+        let ahead: HashSet<TaskId> = tasks.iter().filter_map(|t| t.blocked_by).collect();
+        if ahead.is_empty() {
+            return Ok(());
+        }
+        let ahead: Vec<TaskId> = ahead.into_iter().collect();
+        let visible: HashSet<TaskId> =
+            self.store.tasks(&Reach::of(viewer), &ahead).await?.iter().map(|t| t.id).collect();
+        for task in tasks {
+            if let Some(beside) = found.get_mut(&task.id) {
+                beside.blocked_by = task.blocked_by.filter(|id| visible.contains(id));
+            }
+        }
+        Ok(())
+    }
+}
