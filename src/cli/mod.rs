@@ -4,12 +4,23 @@
 //! 0, 1 and 2 tell how the task ended (succeeded, failed, cancelled), so every other failure of any command is
 //! [`EXIT_FAULT`], usage errors included.
 
+pub mod check_config;
+mod client;
+mod follow;
+mod screen;
+pub mod submit;
+mod terminal_text;
+pub mod watch;
+mod words;
+
 use crate::config::{Secret, duration_ms};
 use crate::core::principal::{Role, Scope};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use client::ClientError;
 use std::convert::Infallible;
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 /// The exit status of whatever went wrong outside the task itself.
 pub const EXIT_FAULT: u8 = 3;
@@ -30,6 +41,18 @@ pub struct Cli {
 }
 
 impl Cli {
+    /// Reads the arguments of this process. What they say wrong is told on standard error; help and version are answers.
+    ///
+    /// # Errors
+    /// The exit status to leave with.
+    pub fn read() -> Result<Self, ExitCode> {
+        Self::try_parse().map_err(|told| {
+            // With standard error gone there is nobody left to tell.
+            let _ = told.print();
+            ExitCode::from(if told.use_stderr() { EXIT_FAULT } else { 0 })
+        })
+    }
+
     /// What was asked for: `taskbell` alone is `taskbell serve`.
     #[must_use]
     pub fn command(self) -> (Option<PathBuf>, Command) {
@@ -156,6 +179,19 @@ pub struct WatchArgs {
     /// Which server, and as whom.
     #[command(flatten)]
     pub server: ServerArgs,
+}
+
+/// Runs a command of the client to its exit status; what went wrong is told on standard error.
+fn exit(command: impl Future<Output = Result<u8, ClientError>>) -> ExitCode {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let ended = match runtime {
+        Ok(runtime) => runtime.block_on(command),
+        Err(error) => Err(ClientError::Usage(format!("cannot start: {error}"))),
+    };
+    ExitCode::from(ended.unwrap_or_else(|error| {
+        eprintln!("taskbell: {error}");
+        EXIT_FAULT
+    }))
 }
 
 fn role_words() -> impl TypedValueParser<Value = Role> {

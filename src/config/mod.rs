@@ -32,6 +32,8 @@ pub use secret::Secret;
 pub use sections::{Database, Engine, FilesUrl, Log, LogFormat, Migrate, Outbound, Server, Synchronous};
 
 use crate::core::redact::Redactor;
+pub use source::environment;
+
 use reader::{Context, Section};
 use source::{ENV_PREFIX, Source};
 use std::collections::BTreeSet;

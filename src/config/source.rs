@@ -12,6 +12,11 @@ use toml::{Table, Value};
 /// The prefix of every setting in the environment.
 pub const ENV_PREFIX: &str = "TASKBELL__";
 
+/// This process's environment, without what is no Unicode text.
+pub fn environment() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+}
+
 /// The merged settings, not read yet.
 pub(super) struct Source {
     /// All settings as one tree.

@@ -1,0 +1,87 @@
+//! `taskbell check-config`: tells every fault of the configuration with its key, and what is asked for in vain.
+//!
+//! Reads settings and looks at handler files; opens no database and writes nothing. Faults are the answer, so they go to
+//! standard output. Exit status: 0 it can be served, 1 it cannot.
+
+use crate::config::{self, Faults, Loaded, Settings};
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Checks the configuration of `file` and of this process's environment. `natives` are the names of the handlers compiled
+/// into the binary.
+pub fn run(file: Option<&Path>, natives: &[&str]) -> ExitCode {
+    let loaded = Settings::load(file, config::environment(), false);
+    let good = report(&mut io::stdout().lock(), loaded, natives);
+    ExitCode::from(u8::from(!good.unwrap_or(false)))
+}
+
+/// Writes what was found; true when the configuration can be served.
+fn report(out: &mut impl Write, loaded: Result<Loaded, Faults>, natives: &[&str]) -> io::Result<bool> {
+    let (faults, notes, summary) = match loaded {
+        Ok(loaded) => (loaded.settings.unrunnable(natives), loaded.not_active(), summary(&loaded)),
+        Err(faults) => (faults, Faults::default(), String::new()),
+    };
+    for fault in &faults.0 {
+        writeln!(out, "{fault}")?;
+    }
+    for note in &notes.0 {
+        writeln!(out, "note: {note}")?;
+    }
+    match faults.0.len() {
+        0 => writeln!(out, "{summary}")?,
+        1 => writeln!(out, "1 fault")?,
+        n => writeln!(out, "{n} faults")?,
+    }
+    Ok(faults.is_empty())
+}
+
+fn summary(loaded: &Loaded) -> String {
+    let settings = &loaded.settings;
+    let source = match &loaded.file {
+        Some(file) => file.display().to_string(),
+        None if loaded.demo => "no file and no settings: the demo".to_owned(),
+        None => "settings of the environment".to_owned(),
+    };
+    let actions = match settings.actions.len() {
+        1 => "1 action".to_owned(),
+        n => format!("{n} actions"),
+    };
+    format!("{source}: valid; listens on {}, {actions}, {}", settings.server.listen, settings.database.url)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checked(toml: &str) -> (bool, String) {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("taskbell.toml");
+        std::fs::write(&file, toml).unwrap();
+        let mut out = Vec::new();
+        let good = report(&mut out, Settings::load(Some(&file), std::iter::empty(), false), &["import"]).unwrap();
+        (good, String::from_utf8(out).unwrap())
+    }
+
+    #[test]
+    fn a_good_configuration_is_told_in_one_line() {
+        let (good, text) = checked("[[actions]]\nkey = \"a\"\nhandler = { native = \"import\" }");
+        assert!(good && text.contains(": valid; listens on 127.0.0.1:8080, 1 action, sqlite://"), "{text}");
+        assert_eq!(text.lines().count(), 1);
+    }
+
+    #[test]
+    fn each_fault_has_a_line_with_its_key_and_a_feature_to_come_has_a_note() {
+        let (good, text) = checked("[server]\nlisten = 1\n[loging]\nlevel = \"info\"");
+        assert!(!good);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[0].starts_with("server.listen: ") && lines[1].starts_with("loging: does not exist"), "{text}");
+        assert_eq!(lines[2], "2 faults");
+
+        let (good, text) = checked("[redis]\nurl = \"redis://:hidden@127.0.0.1\"");
+        assert!(good && text.starts_with("note: redis.url: ") && !text.contains("hidden"), "{text}");
+
+        let (good, text) = checked("[[actions]]\nkey = \"a\"\nhandler = { pull = true }");
+        assert!(!good && text.starts_with("actions[0].handler.pull: "), "{text}");
+    }
+}

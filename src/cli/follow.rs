@@ -1,0 +1,439 @@
+//! What a follower of one task knows, and what each frame of the socket makes of it. Pure: no socket, no terminal, no clock.
+//!
+//! A snapshot of the task's topic replaces, everything else merges by revision: at or below the known one it is dropped, so
+//! a late or repeated frame never takes progress back. A new epoch means a restored database, where revisions start over.
+//! Log lines are in order and without repetition by their sequence number; a gap is filled from the HTTP API, not guessed.
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+/// A task as far as it is shown. Unknown fields are ignored; missing ones are empty.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct TaskLine {
+    pub title: String,
+    pub state: String,
+    pub progress: ProgressLine,
+    pub waiting: Option<WaitingLine>,
+    pub error: Option<ErrorLine>,
+    pub rows: RowsLine,
+    pub attempt: i64,
+    pub max_attempts: i64,
+    pub started_at: Option<String>,
+    pub finished_at: Option<String>,
+}
+
+/// Progress as far as it is shown.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct ProgressLine {
+    pub current: u64,
+    pub total: Option<u64>,
+    pub unit: Option<String>,
+    pub message: Option<String>,
+    pub percent: Option<u8>,
+    pub eta: EtaLine,
+}
+
+/// The estimate as far as it is shown.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct EtaLine {
+    pub state: String,
+    pub finish_at: Option<String>,
+    pub remaining_seconds: Option<f64>,
+    pub confidence: Option<String>,
+}
+
+/// Why no chunk runs.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct WaitingLine {
+    pub reason: String,
+    pub until: Option<String>,
+    pub position: Option<u64>,
+}
+
+/// Why it failed.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub(crate) struct ErrorLine {
+    pub kind: String,
+    pub code: String,
+    pub message: String,
+}
+
+/// Counts of rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub(crate) struct RowsLine {
+    pub ok: u64,
+    pub skipped: u64,
+    pub failed: u64,
+}
+
+/// One line of the task's log.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub(crate) struct LogLine {
+    pub seq: i64,
+    pub at: String,
+    pub level: String,
+    pub message: String,
+}
+
+/// How a task ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    Succeeded,
+    Failed,
+    Cancelled,
+}
+
+impl TaskLine {
+    /// How it ended; none while it has not.
+    pub(crate) fn end(&self) -> Option<End> {
+        match self.state.as_str() {
+            "succeeded" => Some(End::Succeeded),
+            "failed" => Some(End::Failed),
+            "cancelled" => Some(End::Cancelled),
+            _ => None,
+        }
+    }
+}
+
+/// What a frame asks of whoever holds the socket and the terminal.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Act {
+    /// Send this frame.
+    Send(String),
+    /// The task changed: show it.
+    Show,
+    /// Show a line of the log.
+    Log(LogLine),
+    /// Read the log after the last known line from the API.
+    ReadLog,
+    /// The task was deleted, or is no longer visible.
+    Gone,
+    /// Leave, and come back after so many ms and at most so many ms more.
+    Leave { retry_ms: u64, spread_ms: u64 },
+    /// The server will not let this caller follow the task.
+    Refused(String),
+}
+
+/// A frame from the server, as far as the follower reads it.
+#[derive(Deserialize)]
+#[serde(tag = "t", rename_all = "lowercase")]
+enum Frame {
+    #[serde(rename_all = "camelCase")]
+    Welcome {
+        epoch: String,
+        #[serde(default)]
+        head: i64,
+        #[serde(default)]
+        ping_ms: Option<u64>,
+    },
+    Snap {
+        topic: String,
+        #[serde(default)]
+        head: i64,
+        items: Vec<Map<String, Value>>,
+    },
+    Delta {
+        #[serde(default)]
+        topic: String,
+        #[serde(default)]
+        head: i64,
+        items: Vec<Map<String, Value>>,
+    },
+    Gone {
+        id: String,
+    },
+    Log {
+        task: String,
+        #[serde(default)]
+        from: i64,
+        lines: Vec<LogLine>,
+    },
+    Ping {
+        #[serde(default)]
+        head: i64,
+    },
+    #[serde(rename_all = "camelCase")]
+    Drain {
+        #[serde(default)]
+        retry_ms: u64,
+        #[serde(default)]
+        spread_ms: u64,
+    },
+    Err {
+        code: String,
+        #[serde(default)]
+        retryable: bool,
+    },
+    #[serde(other)]
+    Other,
+}
+
+/// What is known of the task that is followed.
+pub(crate) struct Follow {
+    id: String,
+    known: Map<String, Value>,
+    task: TaskLine,
+    epoch: Option<String>,
+    head: i64,
+    subscribed: bool,
+    /// The last line of the log that was shown.
+    pub(crate) last_seq: i64,
+    /// The longest silence that a living server allows itself, ms.
+    pub(crate) ping_ms: u64,
+}
+
+impl Follow {
+    /// A follower of one task, that knows nothing yet.
+    pub(crate) fn new(id: &str) -> Self {
+        Self {
+            id: id.to_owned(),
+            known: Map::new(),
+            task: TaskLine::default(),
+            epoch: None,
+            head: 0,
+            subscribed: false,
+            last_seq: 0,
+            ping_ms: 25_000,
+        }
+    }
+
+    /// The task as known.
+    pub(crate) fn task(&self) -> &TaskLine {
+        &self.task
+    }
+
+    /// The first frame of a connection.
+    pub(crate) fn hello(&mut self) -> String {
+        self.subscribed = false;
+        json!({"t": "hello", "token": null, "lang": "en"}).to_string()
+    }
+
+    /// Takes an answer of the API as the truth if it is not older than what is known.
+    pub(crate) fn read(&mut self, task: Map<String, Value>) -> bool {
+        self.merge(task)
+    }
+
+    /// Takes one frame.
+    pub(crate) fn frame(&mut self, text: &str) -> Vec<Act> {
+        match serde_json::from_str(text) {
+            Ok(frame) => self.take(frame),
+            // A frame of a newer server that this client cannot read; the next snapshot makes up for it.
+            Err(_) => Vec::new(),
+        }
+    }
+
+    fn take(&mut self, frame: Frame) -> Vec<Act> {
+        match frame {
+            Frame::Welcome { epoch, head, ping_ms } => {
+                if self.epoch.as_ref().is_some_and(|known| *known != epoch) {
+                    self.known.remove("revision");
+                }
+                self.epoch = Some(epoch);
+                self.head = head;
+                self.ping_ms = ping_ms.unwrap_or(self.ping_ms);
+                vec![Act::Send(json!({"t": "sub", "topic": format!("task:{}", self.id)}).to_string())]
+            }
+            Frame::Snap { topic, head, items } => {
+                let own = topic.strip_prefix("task:") == Some(self.id.as_str());
+                if topic == "me" {
+                    self.head = head;
+                }
+                match items.into_iter().find(|item| self.is_mine(item)) {
+                    Some(item) if own => {
+                        self.subscribed = true;
+                        self.known.clear();
+                        self.merge(item);
+                        vec![Act::Show]
+                    }
+                    Some(item) => self.changed(item),
+                    None if own => vec![Act::Gone],
+                    None => Vec::new(),
+                }
+            }
+            Frame::Delta { topic, head, items } => {
+                if topic == "me" {
+                    self.head = self.head.max(head);
+                }
+                items.into_iter().find(|item| self.is_mine(item)).map_or(Vec::new(), |item| self.changed(item))
+            }
+            Frame::Gone { id } if id == self.id => vec![Act::Gone],
+            Frame::Log { task, from, lines } if task == self.id => self.log(from, lines),
+            Frame::Ping { head } => {
+                let mut acts = vec![Act::Send(json!({"t": "pong"}).to_string())];
+                if head > self.head {
+                    self.head = head;
+                    acts.push(Act::Send(json!({"t": "sync"}).to_string()));
+                }
+                acts
+            }
+            Frame::Drain { retry_ms, spread_ms } => vec![Act::Leave { retry_ms, spread_ms }],
+            Frame::Err { code, retryable: false } if !self.subscribed => vec![Act::Refused(code)],
+            Frame::Err { .. } | Frame::Gone { .. } | Frame::Log { .. } | Frame::Other => Vec::new(),
+        }
+    }
+
+    /// Takes lines of the log; those already shown are dropped.
+    pub(crate) fn lines(&mut self, lines: Vec<LogLine>) -> Vec<LogLine> {
+        let new: Vec<LogLine> = lines.into_iter().filter(|line| line.seq > self.last_seq).collect();
+        self.last_seq = new.iter().map(|line| line.seq).fold(self.last_seq, i64::max);
+        new
+    }
+
+    fn log(&mut self, from: i64, mut lines: Vec<LogLine>) -> Vec<Act> {
+        for (offset, line) in (0..).zip(&mut lines) {
+            if line.seq == 0 {
+                line.seq = from + offset;
+            }
+        }
+        match lines.first() {
+            Some(first) if first.seq > self.last_seq + 1 => vec![Act::ReadLog],
+            _ => self.lines(lines).into_iter().map(Act::Log).collect(),
+        }
+    }
+
+    fn is_mine(&self, item: &Map<String, Value>) -> bool {
+        item.get("id").and_then(Value::as_str) == Some(self.id.as_str())
+    }
+
+    fn changed(&mut self, item: Map<String, Value>) -> Vec<Act> {
+        if self.merge(item) { vec![Act::Show] } else { Vec::new() }
+    }
+
+    /// Lays the fields of `item` over what is known; false when it is not newer.
+    fn merge(&mut self, item: Map<String, Value>) -> bool {
+        let revision = |map: &Map<String, Value>| map.get("revision").and_then(Value::as_i64);
+        if let (Some(known), Some(new)) = (revision(&self.known), revision(&item))
+            && new <= known
+        {
+            return false;
+        }
+        self.known.extend(item);
+        if let Ok(task) = TaskLine::deserialize(&self.known) {
+            self.task = task;
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn followed() -> Follow {
+        let mut follow = Follow::new("t1");
+        follow.hello();
+        let acts = follow.frame(r#"{"t":"welcome","epoch":"e1","head":4,"serverTime":"x","pingMs":20000,"new":1}"#);
+        assert_eq!(acts, [Act::Send(r#"{"t":"sub","topic":"task:t1"}"#.into())]);
+        follow
+    }
+
+    fn delta(follow: &mut Follow, revision: i64, current: u64) -> Vec<Act> {
+        let item = json!({"id": "t1", "revision": revision, "state": "running", "progress": {"current": current}});
+        follow.frame(&json!({"t": "delta", "topic": "task:t1", "head": 5, "items": [item]}).to_string())
+    }
+
+    #[test]
+    fn a_snapshot_replaces_and_deltas_merge_by_revision() {
+        let mut follow = followed();
+        assert_eq!(follow.ping_ms, 20_000);
+        let snap = r#"{"t":"snap","topic":"task:t1","epoch":"e1","head":4,"items":[{"id":"t1","revision":7,"title":"T","state":"running"}]}"#;
+        assert_eq!(follow.frame(snap), [Act::Show]);
+        assert_eq!(delta(&mut follow, 8, 10), [Act::Show]);
+        assert_eq!(delta(&mut follow, 8, 5), [], "a repeated revision is dropped");
+        assert_eq!(delta(&mut follow, 7, 5), [], "an older one too");
+        assert_eq!((follow.task().progress.current, follow.task().title.as_str()), (10, "T"), "fields not sent stay");
+        assert_eq!(follow.frame(snap), [Act::Show]);
+        assert_eq!(follow.task().progress.current, 0, "a snapshot is the whole truth");
+    }
+
+    #[test]
+    fn a_new_epoch_lets_lower_revisions_in() {
+        let mut follow = followed();
+        delta(&mut follow, 90, 10);
+        follow.frame(r#"{"t":"welcome","epoch":"e2","head":1}"#);
+        assert_eq!(delta(&mut follow, 2, 3), [Act::Show]);
+        assert_eq!(follow.task().progress.current, 3);
+    }
+
+    #[test]
+    fn other_tasks_and_frames_of_newer_servers_change_nothing() {
+        let mut follow = followed();
+        for frame in [
+            r#"{"t":"delta","topic":"me","head":9,"items":[{"id":"t2","revision":99,"state":"failed"}]}"#,
+            r#"{"t":"gone","id":"t2","revision":3}"#,
+            r#"{"t":"log","task":"t2","from":1,"to":1,"lines":[{"seq":1,"message":"x"}]}"#,
+            r#"{"t":"snap","topic":"me","head":9,"items":[]}"#,
+            r#"{"t":"status","live":"degraded"}"#,
+            r#"{"t":"zz-new","x":[1]}"#,
+            "null",
+            "[]",
+            "not json",
+        ] {
+            assert_eq!(follow.frame(frame), [], "{frame}");
+        }
+        assert_eq!(follow.task(), &TaskLine::default());
+    }
+
+    #[test]
+    fn a_ping_is_answered_and_a_head_that_ran_ahead_asks_one_sync() {
+        let mut follow = followed();
+        let pong = || Act::Send(r#"{"t":"pong"}"#.into());
+        assert_eq!(follow.frame(r#"{"t":"ping","head":4}"#), [pong()]);
+        assert_eq!(follow.frame(r#"{"t":"ping","head":6}"#), [pong(), Act::Send(r#"{"t":"sync"}"#.into())]);
+        assert_eq!(follow.frame(r#"{"t":"ping","head":6}"#), [pong()]);
+    }
+
+    #[test]
+    fn log_lines_come_once_in_order_and_a_gap_is_read_from_the_api() {
+        let mut follow = followed();
+        let line = |seq: i64| LogLine { seq, message: format!("m{seq}"), ..LogLine::default() };
+        assert_eq!(follow.lines(vec![line(1), line(2)]).len(), 2);
+        let frame = |from: i64, seqs: &[i64]| {
+            let lines: Vec<Value> = seqs.iter().map(|seq| json!({"seq": seq, "message": format!("m{seq}")})).collect();
+            json!({"t": "log", "task": "t1", "from": from, "to": seqs[seqs.len() - 1], "lines": lines}).to_string()
+        };
+        assert_eq!(follow.frame(&frame(2, &[2, 3])), [Act::Log(line(3))]);
+        assert_eq!(follow.frame(&frame(6, &[6])), [Act::ReadLog]);
+        assert_eq!(follow.last_seq, 3, "nothing after a gap counts as shown");
+        let unnumbered = r#"{"t":"log","task":"t1","from":4,"to":5,"lines":[{"message":"m4"},{"message":"m5"}]}"#;
+        assert_eq!(follow.frame(unnumbered), [Act::Log(line(4)), Act::Log(line(5))]);
+    }
+
+    #[test]
+    fn a_task_that_is_gone_or_refused_ends_the_follower_and_a_drain_sends_it_away() {
+        let mut follow = followed();
+        assert_eq!(
+            follow.frame(r#"{"t":"err","code":"not-found","retryable":false}"#),
+            [Act::Refused("not-found".into())]
+        );
+        assert_eq!(follow.frame(r#"{"t":"err","code":"busy","retryable":true}"#), []);
+        assert_eq!(follow.frame(r#"{"t":"snap","topic":"task:t1","head":1,"items":[]}"#), [Act::Gone]);
+        assert_eq!(follow.frame(r#"{"t":"gone","id":"t1","revision":3}"#), [Act::Gone]);
+        let leave = Act::Leave { retry_ms: 500, spread_ms: 5000 };
+        assert_eq!(follow.frame(r#"{"t":"drain","retryMs":500,"spreadMs":5000}"#), [leave]);
+    }
+
+    #[test]
+    fn only_a_final_state_is_an_end() {
+        let mut follow = followed();
+        for (revision, state, end) in [
+            (1, "queued", None),
+            (2, "cancelling", None),
+            (3, "zz_new", None),
+            (4, "succeeded", Some(End::Succeeded)),
+            (5, "failed", Some(End::Failed)),
+            (6, "cancelled", Some(End::Cancelled)),
+        ] {
+            let item = json!({"id": "t1", "revision": revision, "state": state});
+            follow.frame(&json!({"t": "delta", "topic": "me", "head": 5, "items": [item]}).to_string());
+            assert_eq!(follow.task().end(), end, "{state}");
+        }
+    }
+}

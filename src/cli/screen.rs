@@ -1,0 +1,106 @@
+//! The terminal: a bar with the log running above it, or plain lines where standard output is no terminal.
+//!
+//! With a total the bar is the share done; without one it is a spinner and a count. A line is written when it says
+//! something new, and at most once a second while only numbers move. A reader that has gone away is no fault.
+
+use super::follow::{End, LogLine, TaskLine};
+use super::{terminal_text, words};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use jiff::tz::TimeZone;
+use std::io::{self, IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+/// The shortest time between two lines that differ in numbers only.
+const LINE_PACE: Duration = Duration::from_secs(1);
+
+/// Where progress and log are shown.
+pub(crate) struct Screen {
+    bar: Option<ProgressBar>,
+    bar_has_total: Option<bool>,
+    zone: TimeZone,
+    last: Option<(String, Option<u8>, String)>,
+    last_at: Option<Instant>,
+}
+
+impl Screen {
+    /// A screen on standard output.
+    pub(crate) fn open() -> Self {
+        let bar = io::stdout().is_terminal().then(|| ProgressBar::with_draw_target(None, ProgressDrawTarget::stdout()));
+        Self { bar, bar_has_total: None, zone: TimeZone::system(), last: None, last_at: None }
+    }
+
+    /// Shows where the task is.
+    pub(crate) fn show(&mut self, task: &TaskLine) {
+        match self.bar.clone() {
+            Some(bar) => self.draw(&bar, task),
+            None => self.tell(task),
+        }
+    }
+
+    fn draw(&mut self, bar: &ProgressBar, task: &TaskLine) {
+        let total = task.progress.total.filter(|total| *total > 0);
+        if self.bar_has_total != Some(total.is_some()) {
+            self.bar_has_total = Some(total.is_some());
+            let template = if total.is_some() { "{prefix} {bar:30} {msg}" } else { "{spinner} {prefix} · {msg}" };
+            bar.set_style(
+                ProgressStyle::with_template(template).expect("both templates are sound").progress_chars("━╸─"),
+            );
+            bar.enable_steady_tick(Duration::from_millis(120));
+        }
+        if let Some(total) = total {
+            bar.set_length(total);
+            bar.set_position(task.progress.current.min(total));
+        }
+        bar.set_prefix(terminal_text::plain(&task.title));
+        bar.set_message(words::line(task, &self.zone));
+    }
+
+    fn tell(&mut self, task: &TaskLine) {
+        let line = words::line(task, &self.zone);
+        let news = match &self.last {
+            Some((_, _, last)) if *last == line => false,
+            Some((state, percent, _)) if *state == task.state && *percent == task.progress.percent => {
+                self.last_at.is_none_or(|at| at.elapsed() >= LINE_PACE)
+            }
+            _ => true,
+        };
+        if news {
+            write_line(&line);
+            self.last = Some((task.state.clone(), task.progress.percent, line));
+            self.last_at = Some(Instant::now());
+        }
+    }
+
+    /// Shows a line of the log.
+    pub(crate) fn log(&self, line: &LogLine) {
+        self.line(&words::log(line, &self.zone));
+    }
+
+    /// Says that the connection is lost or back; on a terminal only, since nothing about the task has changed.
+    pub(crate) fn connection(&self, words: &str) {
+        if let Some(bar) = &self.bar {
+            bar.set_message(words.to_owned());
+        }
+    }
+
+    /// Takes the bar away and says how the task ended.
+    pub(crate) fn end(self, task: &TaskLine, end: End) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+        write_line(&words::ended(task, end));
+    }
+
+    fn line(&self, text: &str) {
+        match &self.bar {
+            Some(bar) => bar.println(text),
+            None => write_line(text),
+        }
+    }
+}
+
+fn write_line(text: &str) {
+    let mut out = io::stdout().lock();
+    // Nobody is left to tell when the reader has gone.
+    let _ = writeln!(out, "{text}").and_then(|()| out.flush());
+}
