@@ -47,6 +47,8 @@ mod history;
 mod rhythm;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod traces;
 
 pub use answer::{Activity, Basis, Confidence, Eta, EtaState, UnitPrior};
 

@@ -1,10 +1,10 @@
 //! From the path of the work so far to the working time that is left.
 //!
 //! Four models each make a guess. How far each is believed is tested on the task's own past: standing at an earlier
-//! point and knowing only what came before, how well would it have foretold the time from there to now? Points from
-//! which the way to now was about as long, relative to what lay behind, as the way ahead is today count most.
+//! point and knowing only what came before, how well would it have foretold the time from there to now?
 //! The middle is the geometric mean of the guesses by belief. The spread adds what the models missed by on that past,
-//! how much they disagree, and how much one stretch of work differs from the next.
+//! how much they disagree, and how much one stretch of work differs from the next. For the spread those tests count
+//! most whose way to now was about as long, relative to what lay behind, as the way ahead is today.
 
 use super::history::{Knot, pace};
 use super::{Basis, UnitPrior};
@@ -19,13 +19,13 @@ pub(super) struct Forecast {
 
 const MODELS: usize = 4;
 /// Belief in the models before any test: the mean, the last half, the last eighth, the trend.
-const BELIEF: [f64; MODELS] = [1.0, 0.7, 0.3, 0.8];
+const BELIEF: [f64; MODELS] = [1.0, 0.4, 0.3, 0.8];
 /// A miss of this size (in the logarithm) begins to count against a model. Far larger ones count hardly more: when the
 /// speed itself changed, every model missed, and that says nothing about which one is right now.
 const MISS: f64 = 0.06;
 /// How sharply tests decide between the models.
 const SHARPNESS: f64 = 1.2;
-/// How quickly a test loses weight as its way to now differs, relatively, from the way ahead; in the logarithm.
+/// How quickly a test loses weight for the spread as its way to now differs, relatively, from the way ahead; in the logarithm.
 const RELEVANCE: f64 = 1.5;
 /// What a step back in the path leaves of the weight of a miss, so that an old change of speed is forgiven.
 const FORGIVE: f64 = 0.85;
@@ -52,7 +52,7 @@ pub(super) fn measured(path: &[Knot], left: f64, samples: u32) -> Forecast {
         let fresh = relevant * FORGIVE.powf((last - i) as f64);
         for (model, guess_ms) in guesses(&path[..=i], way).into_iter().enumerate() {
             let error = (guess_ms / actual_ms).ln();
-            loss[model] += relevant.max(0.3) * (error / MISS).powi(2).ln_1p();
+            loss[model] += (error / MISS).powi(2).ln_1p();
             missed[model] += fresh * error.abs();
         }
         weight += fresh;
