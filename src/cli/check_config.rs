@@ -40,8 +40,8 @@ fn summary(loaded: &Loaded) -> String {
     let settings = &loaded.settings;
     let source = match &loaded.file {
         Some(file) => file.display().to_string(),
-        None if loaded.demo => "no file and no settings: the demo".to_owned(),
-        None => "settings of the environment".to_owned(),
+        None if loaded.demo => "the demo (no file and no settings)".to_owned(),
+        None => "the environment".to_owned(),
     };
     let actions = match settings.actions.len() {
         1 => "1 action".to_owned(),

@@ -7,6 +7,7 @@
 pub mod check_config;
 mod client;
 mod follow;
+mod frame;
 mod screen;
 pub mod submit;
 mod terminal_text;

@@ -3,7 +3,7 @@
 //! With a total the bar is the share done; without one it is a spinner and a count. A line is written when it says
 //! something new, and at most once a second while only numbers move. A reader that has gone away is no fault.
 
-use super::follow::{End, LogLine, TaskLine};
+use super::frame::{End, LogLine, TaskLine};
 use super::{terminal_text, words};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use jiff::tz::TimeZone;

@@ -6,7 +6,8 @@
 
 use super::WatchArgs;
 use super::client::{Client, ClientError, Problem, problem};
-use super::follow::{Act, End, Follow, LogLine};
+use super::follow::{Act, Follow};
+use super::frame::{End, LogLine};
 use super::screen::Screen;
 use crate::core::ids::TaskId;
 use futures_util::{SinkExt, StreamExt};

@@ -3,7 +3,7 @@
 //! Percent only as the server derived it; no total, no percent. Remaining time is rounded the more the longer it is, and
 //! withdrawn whenever the server withdrew it. Times are those of the terminal's own zone.
 
-use super::follow::{End, EtaLine, LogLine, ProgressLine, TaskLine};
+use super::frame::{End, EtaLine, LogLine, ProgressLine, TaskLine};
 use super::terminal_text::{lines, plain};
 use indicatif::HumanCount;
 use jiff::Timestamp;
