@@ -14,6 +14,7 @@ pub mod idempotency;
 pub mod ids;
 pub mod json;
 pub mod lifecycle;
+pub mod logline;
 pub mod principal;
 pub mod progress;
 pub mod redact;

@@ -6,3 +6,4 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails where it stands")]
 
 mod architecture;
+mod store;

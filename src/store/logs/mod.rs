@@ -3,6 +3,16 @@
 //! Losing this store loses log lines, which is counted and shown, and never fails, slows or blocks a task. A line comes
 //! with the fencing token of the chunk that wrote it; lines of an older token than the newest seen for the task are refused,
 //! so a writer that was taken over cannot go on writing.
+//!
+//! Two kinds: a SQLite file of its own, and the reference model in memory. What becomes of a line is decided in `ledger`,
+//! the same for both.
+
+mod ledger;
+mod memory;
+mod sqlite;
+
+pub use memory::MemoryLogs;
+pub use sqlite::{SqliteLogs, beside};
 
 use super::Result;
 use crate::core::ids::{FencingToken, TaskId};
@@ -43,6 +53,41 @@ impl Level {
         [Self::Debug, Self::Warn, Self::Error].into_iter().find(|l| l.as_str() == text).unwrap_or_default()
     }
 }
+
+impl Level {
+    /// Its place from the least to the most, as stored.
+    fn rank(self) -> i64 {
+        match self {
+            Self::Debug => 0,
+            Self::Info => 1,
+            Self::Warn => 2,
+            Self::Error => 3,
+        }
+    }
+
+    /// The level of a place; anything else counts as info.
+    fn of_rank(rank: i64) -> Self {
+        [Self::Debug, Self::Warn, Self::Error].into_iter().find(|level| level.rank() == rank).unwrap_or_default()
+    }
+}
+
+/// How much may be kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogLimits {
+    /// Bytes of one task; above, its oldest lines go.
+    pub task_bytes: i64,
+    /// Bytes of one tenant; above, new lines are refused and counted.
+    pub tenant_bytes: i64,
+}
+
+impl Default for LogLimits {
+    fn default() -> Self {
+        Self { task_bytes: 50 * 1024 * 1024, tenant_bytes: 5 * 1024 * 1024 * 1024 }
+    }
+}
+
+/// The most lines of one part.
+pub const MAX_PART: usize = 1_000;
 
 /// A line on its way in: cleaned, capped and masked already.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,7 +134,7 @@ pub struct LogLine {
     pub message: String,
 }
 
-/// A part of a task's log.
+/// Which part of a task's log. Without `before` it begins at the old end.
 #[derive(Clone, Debug, Default)]
 pub struct LogParams {
     /// Lines after this seq.
@@ -98,9 +143,9 @@ pub struct LogParams {
     pub before: Option<i64>,
     /// This level or above.
     pub level: Option<Level>,
-    /// Literal part of the message.
+    /// Literal part of the message, no pattern; letters A to Z in either case.
     pub text: Option<String>,
-    /// At most so many.
+    /// At most so many, ≤ [`MAX_PART`].
     pub limit: usize,
 }
 
@@ -109,16 +154,16 @@ pub struct LogParams {
 pub struct LogPart {
     /// In order of seq.
     pub items: Vec<LogLine>,
-    /// Lines of this task that were dropped by a cap or lost by a fault.
+    /// Lines of this task that were dropped by a cap or lost by a fault; each is a seq that is missing.
     pub dropped: i64,
-    /// The newest seq of the task.
+    /// The newest seq of the task that was given out; 0 = no log.
     pub newest: i64,
 }
 
 /// What became of appended lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Appended {
-    /// Stored from this seq on.
+    /// Taken in from this seq on; those without room in the tenant are counted as dropped.
     From(i64),
     /// The writer is not the owner any more.
     Stale,
@@ -131,8 +176,8 @@ pub trait LogStore: Send + Sync {
     async fn append(&self, items: Vec<Append>) -> Result<Vec<Appended>>;
     /// A part of a task's log.
     async fn part(&self, task: TaskId, params: LogParams) -> Result<LogPart>;
-    /// Counts lines of a task that were lost on the way.
+    /// Counts lines of a task that were lost on the way; their numbers stay missing.
     async fn note_dropped(&self, task: TaskId, count: i64) -> Result<()>;
-    /// Forgets the logs of tasks.
+    /// Forgets the logs of tasks. A writer that is still under way may begin one anew, which nobody can reach.
     async fn delete(&self, tasks: &[TaskId]) -> Result<()>;
 }

@@ -1,0 +1,2 @@
+-- Forgets a task's log. Takes the primary key.
+DELETE FROM taskbell_log_head WHERE task = $1
