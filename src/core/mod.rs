@@ -19,6 +19,7 @@ pub mod principal;
 pub mod progress;
 pub mod redact;
 pub mod retry;
+pub mod schema;
 pub mod submit;
 pub mod task;
 pub mod time;
