@@ -8,6 +8,7 @@ use super::secret::Secret;
 use crate::core::action::{self, CancelRight, ConcurrencyRule, IdempotencyRule, Localized, OnConflict, Policy};
 use crate::core::principal::Role;
 use crate::core::retry::RetryPolicy;
+use crate::core::schema::schema_text;
 use crate::core::task::Hold;
 use std::path::PathBuf;
 use url::Url;
@@ -85,12 +86,11 @@ impl Action {
             HandlerRef::Script(path) => action::HandlerRef::Script(path.clone()),
             HandlerRef::Http { .. } | HandlerRef::Pull => return None,
         };
-        let description = self.params.get("description").and_then(|text| text.as_str());
         Some(action::Action {
             key: self.key.clone(),
             title: self.title.clone(),
             group: self.group.clone(),
-            description: description.map(Localized::plain).unwrap_or_default(),
+            description: schema_text(&self.params, "description"),
             handler,
             params: self.params.clone(),
             record: self.record.clone(),

@@ -39,6 +39,9 @@ use source::{ENV_PREFIX, Source};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+/// The configuration of the demo, read like any other; its relative paths count from the working folder.
+const DEMO: &str = include_str!("../../demo/taskbell.toml");
+
 /// Everything that can be set.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -96,7 +99,7 @@ impl Loaded {
 }
 
 impl Settings {
-    /// Reads `file`, if any, with the environment laid over it. `demo_asked` is the flag `--demo`.
+    /// Reads `file`, or the demo's own configuration, with the environment laid over it. `demo_asked` is the flag `--demo`.
     ///
     /// # Errors
     /// All faults at once. A text that is no TOML hides the rest, since nothing in it can be trusted.
@@ -108,7 +111,8 @@ impl Settings {
         let env: Vec<(String, String)> = env.collect();
         let plain = file.is_none() && !env.iter().any(|(name, _)| name.starts_with(ENV_PREFIX));
         let demo = demo_asked || plain;
-        let (cx, table) = Context::new(Source::gather(file, env.into_iter())?);
+        let built_in = if demo { DEMO } else { "" };
+        let (cx, table) = Context::new(Source::gather(file, built_in, env.into_iter())?);
         let given = table.keys().cloned().collect();
         if demo_asked && let Some(file) = file {
             cx.faults.borrow_mut().push(

@@ -30,15 +30,19 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// Reads the file, if there is one, and lays the environment over it.
-    pub fn gather(file: Option<&Path>, env: impl Iterator<Item = (String, String)>) -> Result<Self, Faults> {
+    /// Reads the file, if there is one, else the `built_in` text, and lays the environment over it.
+    pub fn gather(
+        file: Option<&Path>,
+        built_in: &str,
+        env: impl Iterator<Item = (String, String)>,
+    ) -> Result<Self, Faults> {
         let mut faults = Faults::default();
         let mut table = match file {
             Some(path) => read_file(path).unwrap_or_else(|message| {
                 faults.push(path.display().to_string(), message);
                 Table::new()
             }),
-            None => Table::new(),
+            None => built_in.parse().expect("a built-in configuration is TOML"),
         };
         let env: BTreeMap<String, String> = env.collect();
         let mut overrides = BTreeMap::new();

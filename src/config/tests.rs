@@ -107,6 +107,27 @@ fn without_a_file_and_without_settings_it_is_the_demo() {
 }
 
 #[test]
+fn the_demo_has_its_own_buttons_in_two_languages_and_takes_settings_like_any_other() {
+    let loaded = Settings::load(None, pairs(&[("TASKBELL__ACTIONS__0__CANCEL", "operator")]), true).unwrap();
+    let actions = loaded.settings.declared();
+    assert_eq!(actions.len(), 6);
+    for action in &actions {
+        for text in [&action.title, &action.group, &action.description] {
+            let other = text.get("zh-CN");
+            assert!(!other.is_empty() && other != text.get("en"), "{}: {text:?}", action.key);
+        }
+        for (name, field) in action.params["properties"].as_object().unwrap() {
+            let named = crate::core::schema::schema_text(field, "title");
+            assert!(named.get("zh-CN") != named.get("en"), "{}: {name}", action.key);
+        }
+    }
+    assert_eq!(loaded.settings.action("import-customers").unwrap().cancel, CancelRight::Operator);
+    assert!(loaded.not_active().is_empty());
+    let own = Settings::load(None, pairs(&[("TASKBELL__LOG__LEVEL", "warn")]), false).unwrap();
+    assert!(own.settings.actions.is_empty(), "with settings of one's own there are no buttons of the demo");
+}
+
+#[test]
 fn the_demo_is_refused_off_loopback_and_with_a_file() {
     let public = Settings::load(None, pairs(&[("TASKBELL__SERVER__LISTEN", "0.0.0.0:8080")]), true).unwrap_err();
     assert!(public.to_string().starts_with("server.listen: must be a loopback address in demo mode"), "{public}");
