@@ -102,11 +102,12 @@ impl Estimator {
         self.quiet_from_ms = self.active_ms();
     }
 
-    /// A chunk ended and asked for the next one after `delay_ms`: stops the clock and counts the gap, as long as it is
-    /// planned (what comes on top is queue). Call it after the chunk's [`Self::sample`]; 0 means that work goes on.
+    /// A chunk ended, gave its place up and asked for the next one after `delay_ms`: stops the clock and counts the gap,
+    /// as long as it is planned (what comes on top, and all of the wait after a delay of 0, is queue). Silence goes on.
+    /// Call it after the chunk's [`Self::sample`], and not when the next chunk runs on in the same place.
     pub fn plan_gap(&mut self, now: Millis, delay_ms: i64) {
+        self.stop(now);
         if delay_ms > 0 {
-            self.stop(now);
             self.planned_ms = self.planned_ms.saturating_add(delay_ms);
             self.rhythm.gap_planned(delay_ms, self.history.current());
         }
@@ -225,10 +226,12 @@ impl Estimator {
         self.work_ms.saturating_add(self.planned_ms)
     }
 
-    /// Units per second of late, planned gaps included; `None` while too little is known or nothing moves.
+    /// Units per second of late, planned gaps included; `None` outside of work, while too little is known and while
+    /// nothing moves.
     #[must_use]
-    pub fn rate_per_second(&self, now: Millis) -> Option<f64> {
-        if self.samples < MIN_SAMPLES || self.stalls_at().is_some_and(|at| now > at) {
+    pub fn rate_per_second(&self, now: Millis, activity: Activity) -> Option<f64> {
+        let moves = matches!(activity, Activity::Working | Activity::PlannedGap { .. });
+        if !moves || self.samples < MIN_SAMPLES || self.stalls_at().is_some_and(|at| now > at) {
             return None;
         }
         let ms_per_unit = history::pace(&self.history.path(), 0.5) + self.rhythm.gap_ms_per_unit();

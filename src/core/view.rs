@@ -291,7 +291,7 @@ impl Lens<'_> {
             phase: p.phase.clone(),
             message: p.message.clone(),
             percent: p.percent(stage),
-            rate_per_second: task.estimator.rate_per_second(self.now),
+            rate_per_second: task.estimator.rate_per_second(self.now, activity(task)),
             updated_at: p.updated_at,
             eta: task.estimator.read(self.now, p, activity(task), prior),
         }
@@ -338,6 +338,7 @@ pub fn activity(task: &Task) -> Activity {
     match task.state {
         State::Blocked => Activity::Blocked,
         State::Paused => Activity::Paused,
+        State::Cancelling => Activity::Ended,
         _ if task.state.is_final() => Activity::Ended,
         _ if task.gated => Activity::Blocked,
         State::Queued if task.wait == Some(WaitReason::Retry) => Activity::RetryWait,

@@ -21,7 +21,7 @@ pub enum Activity {
     Paused,
     /// Waits for a concurrency slot or for children.
     Blocked,
-    /// Succeeded, failed or cancelled.
+    /// Succeeded, failed or cancelled, or on the way to be cancelled: the work will not get to its end.
     Ended,
 }
 

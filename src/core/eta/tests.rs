@@ -80,7 +80,7 @@ fn the_same_current_again_and_again_is_no_sample() {
     }
     let eta = task.read(60_000);
     assert_eq!(eta, Eta { state: EtaState::Estimating, ..Eta::default() });
-    assert_eq!(task.estimator.rate_per_second(at(60_000)), None);
+    assert_eq!(task.estimator.rate_per_second(at(60_000), Activity::Working), None);
     assert_eq!(task.estimator.stalls_at(), None);
 }
 
@@ -89,6 +89,7 @@ fn there_is_no_estimate_outside_of_work() {
     let task = Task::working(100).steps(0, 1_000, 1, 20);
     for activity in [Activity::NotStarted, Activity::RetryWait, Activity::Paused, Activity::Blocked, Activity::Ended] {
         assert_eq!(task.read_as(20_000, activity), Eta::default(), "{activity:?}");
+        assert_eq!(task.estimator.rate_per_second(at(20_000), activity), None);
     }
     let none = json!({"state": "none", "finishAt": null, "remainingSeconds": null, "lowSeconds": null,
         "highSeconds": null, "confidence": null, "basis": null});
@@ -102,7 +103,7 @@ fn without_a_total_that_can_hold_the_end_is_unknown() {
         task.progress.total = total;
         assert_eq!(task.read(20_000).state, EtaState::Unknown, "{total:?}");
     }
-    assert_eq!(task.estimator.rate_per_second(at(20_000)), Some(1.0));
+    assert_eq!(task.estimator.rate_per_second(at(20_000), Activity::Working), Some(1.0));
 }
 
 #[test]
@@ -140,6 +141,15 @@ fn a_pause_and_a_queue_cost_no_speed() {
 }
 
 #[test]
+fn waiting_for_a_place_between_two_chunks_is_no_stall_and_costs_no_speed() {
+    let mut task = Task::working(100).steps(0, 1_000, 1, 20);
+    task.estimator.plan_gap(at(20_000), 0);
+    assert_eq!(task.seconds(320_000), 80);
+    task.estimator.resume_clock(at(320_000));
+    assert_eq!(task.seconds(320_000), 80);
+}
+
+#[test]
 fn planned_gaps_count_and_none_follows_the_last_chunk() {
     let (mut task, mut ms) = (Task::working(100), 0);
     for _ in 0..5 {
@@ -160,7 +170,7 @@ fn planned_gaps_count_and_none_follows_the_last_chunk() {
         task.estimator.resume_clock(at(ms));
     }
     assert_eq!(task.seconds(ms), 41);
-    assert_eq!(task.estimator.rate_per_second(at(ms)), Some(1.0));
+    assert_eq!(task.estimator.rate_per_second(at(ms), Activity::Working), Some(1.0));
     assert!(task.estimator.quiet_limit_ms() >= 27_000);
 }
 
@@ -171,7 +181,7 @@ fn silence_beyond_three_usual_gaps_withdraws_the_estimate_until_work_moves() {
     assert_eq!(task.estimator.stalls_at(), Some(at(52_000)));
     assert_eq!(task.read(52_000).state, EtaState::Estimated);
     assert_eq!(task.read(52_001), Eta { state: EtaState::Stalled, ..Eta::default() });
-    assert_eq!(task.estimator.rate_per_second(at(52_001)), None);
+    assert_eq!(task.estimator.rate_per_second(at(52_001), Activity::Working), None);
     // A message, or another chunk that starts at once, is no movement.
     task.report(53_000, 10);
     task.estimator.resume_clock(at(53_000));
@@ -315,7 +325,7 @@ proptest! {
                     prop_assert_eq!(eta, Eta { state: eta.state, ..Eta::default() });
                 }
             }
-            prop_assert!(estimator.rate_per_second(now).is_none_or(|rate| rate.is_finite() && rate >= 0.0));
+            prop_assert!(estimator.rate_per_second(now, Activity::Working).is_none_or(|rate| rate.is_finite() && rate >= 0.0));
             prop_assert!(estimator.quiet_limit_ms() >= 5_000 && estimator.active_ms() >= 0);
             let stored = serde_json::to_string(&estimator).unwrap();
             prop_assert_eq!(&serde_json::from_str::<Estimator>(&stored).unwrap(), &estimator);
