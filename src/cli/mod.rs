@@ -30,8 +30,8 @@ pub const EXIT_FAULT: u8 = 3;
 #[derive(Debug, Parser)]
 #[command(name = "taskbell", version)]
 pub struct Cli {
-    /// The configuration file; without one and without TASKBELL__ variables it is the demo.
-    #[arg(long, global = true, value_name = "FILE", env = "TASKBELL_CONFIG")]
+    /// The configuration file [env: TASKBELL_CONFIG]; without one and without TASKBELL__ variables it is the demo.
+    #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
 
     #[command(flatten)]
@@ -65,7 +65,9 @@ impl Cli {
             }
             Some(other) => other,
         };
-        (self.config.filter(|path| !path.as_os_str().is_empty()), command)
+        // An empty variable is an unset one: compose files and units set it so.
+        let set = || std::env::var_os("TASKBELL_CONFIG").filter(|path| !path.is_empty()).map(PathBuf::from);
+        (self.config.or_else(set), command)
     }
 }
 

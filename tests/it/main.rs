@@ -6,4 +6,5 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails where it stands")]
 
 mod architecture;
+mod cli;
 mod store;
