@@ -19,6 +19,8 @@ pub fn run(file: Option<&Path>, natives: &[&str]) -> ExitCode {
 /// Writes what was found; true when the configuration can be served.
 fn report(out: &mut impl Write, loaded: Result<Loaded, Faults>, natives: &[&str]) -> io::Result<bool> {
     let (faults, notes, summary) = match loaded {
+        // The demo brings its own handlers, and puts its script in place when it is served.
+        Ok(loaded) if loaded.demo => (Faults::default(), loaded.not_active(), summary(&loaded)),
         Ok(loaded) => (loaded.settings.unrunnable(natives), loaded.not_active(), summary(&loaded)),
         Err(faults) => (faults, Faults::default(), String::new()),
     };
