@@ -109,7 +109,7 @@ impl Task {
             self.release_lease();
             self.wait = Some(WaitReason::Paused);
             self.gated = false;
-            self.slot_held &= self.hold() == Some(Hold::Task);
+            self.slot_held &= self.hold() == Some(Hold::Task) && self.started_at.is_some();
             self.stop = None;
             self.estimator.pause_clock(step.now);
         }
@@ -210,11 +210,13 @@ impl Task {
 
     fn take_report(&mut self, report: &Reported, step: &mut Step) -> Applied {
         let applied = self.progress.apply(report, step.now);
-        if let Some((old, new)) = &applied.total_revised {
-            let word = |t: &Option<i64>| t.map_or_else(|| "unknown".to_owned(), |n| n.to_string());
-            self.note(Some(self.state), format!("total-revised: {} to {}", word(old), word(new)), step);
+        if let Some((Some(old), new)) = applied.total_revised {
+            let new = new.map_or_else(|| "unknown".to_owned(), |n| n.to_string());
+            self.note(Some(self.state), format!("total-revised: {old} to {new}"), step);
         }
-        self.estimator.sample(step.now, self.progress.current);
+        if applied.changed {
+            self.estimator.sample(step.now, self.progress.current);
+        }
         applied
     }
 
@@ -323,8 +325,7 @@ impl Task {
     fn end_failed(&mut self, failure: &Failure, terms: &EndTerms, step: &mut Step) -> Result<bool, Refused> {
         self.attempts += 1;
         self.failures += 1;
-        let left = self.attempts < self.max_attempts && self.failures < terms.retry.failure_budget();
-        if !(failure.retryable && left) {
+        if !(failure.retryable && terms.retry.allows_another(self.attempts, self.failures)) {
             return self.fail(failure, step);
         }
         let delay_ms = terms.retry.delay_ms(self.attempts, terms.unit_random, failure.retry_after_ms);

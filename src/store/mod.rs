@@ -1,7 +1,7 @@
 //! The port to the database: domain verbs, batch first, one params struct a verb. The only folder that knows SQL.
 //!
 //! A verb takes many items and answers each; it is one transaction. The flow of each writing verb is written once, in
-//! `flow`, over the row-level steps of `tx`: load and lock rows, let the core decide, write them back. A database is an
+//! [`flow`], over the row-level steps of [`tx`]: load and lock rows, let the core decide, write them back. A database is an
 //! implementation of those steps. So the decisions are the same on every database, and what differs between databases is
 //! visible in one place.
 //!
@@ -12,7 +12,13 @@
 
 pub mod beside;
 pub mod error;
+pub mod flow;
 pub mod logs;
+pub mod migrate;
+pub mod row;
+pub mod sql;
+pub mod sqlite;
+pub mod tx;
 
 pub use error::StoreError;
 
@@ -31,6 +37,9 @@ use crate::core::transition::Refused;
 use crate::core::view::Documents;
 use async_trait::async_trait;
 use std::collections::BTreeMap;
+
+/// The longest search text, characters.
+pub const TEXT_CHARS: usize = 100;
 
 /// The answer of a verb.
 pub type Result<T> = std::result::Result<T, StoreError>;
@@ -196,6 +205,12 @@ impl Reach {
         }
     }
 
+    /// Whether a task lies inside.
+    #[must_use]
+    pub fn holds(&self, task: &Task) -> bool {
+        self.tenant.as_ref().is_none_or(|t| *t == task.tenant) && self.owner.as_ref().is_none_or(|o| *o == task.owner)
+    }
+
     /// Only the caller's own tasks.
     #[must_use]
     pub fn own(who: &Principal) -> Self {
@@ -249,7 +264,7 @@ pub struct ListParams {
 }
 
 /// A page and where to go on.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Page<T, C> {
     /// The items.
     pub items: Vec<T>,
@@ -383,24 +398,46 @@ pub trait Store: Send + Sync {
     /// The database's now; also the cheapest proof that it answers.
     async fn now(&self) -> Result<Millis>;
 
+    /// Begins a writing transaction. All writing verbs are built on it; an adapter overrides a verb only where its flow
+    /// has to differ.
+    async fn begin(&self) -> Result<Box<dyn tx::Tx>>;
+
     /// Accepts clicks: insert or return, by key.
-    async fn submit(&self, items: Vec<Submit>) -> Result<Written<Vec<Submitted>>>;
+    async fn submit(&self, items: Vec<Submit>) -> Result<Written<Vec<Submitted>>> {
+        flow::submit::submit(self.begin().await?, items).await
+    }
     /// Takes chunks to run.
-    async fn claim(&self, params: ClaimParams) -> Result<Written<Vec<Claimed>>>;
+    async fn claim(&self, params: ClaimParams) -> Result<Written<Vec<Claimed>>> {
+        flow::claim::claim(self.begin().await?, params).await
+    }
     /// Ends chunks.
-    async fn commit(&self, items: Vec<ChunkCommit>) -> Result<Written<Vec<Committed>>>;
+    async fn commit(&self, items: Vec<ChunkCommit>) -> Result<Written<Vec<Committed>>> {
+        flow::chunk::commit(self.begin().await?, items).await
+    }
     /// Stores reports between commits; `false` = the writer is stale.
-    async fn report(&self, items: Vec<Report>) -> Result<Written<Vec<bool>>>;
+    async fn report(&self, items: Vec<Report>) -> Result<Written<Vec<bool>>> {
+        flow::chunk::report(self.begin().await?, items).await
+    }
     /// Lengthens leases.
-    async fn renew(&self, params: RenewParams) -> Result<Vec<Renewed>>;
+    async fn renew(&self, params: RenewParams) -> Result<Vec<Renewed>> {
+        flow::claim::renew(self.begin().await?, params).await
+    }
     /// Takes what time has undone; answers how many rows it touched.
-    async fn sweep(&self, params: SweepParams) -> Result<Written<usize>>;
+    async fn sweep(&self, params: SweepParams) -> Result<Written<usize>> {
+        flow::sweep::sweep(self.begin().await?, params).await
+    }
     /// Cancel, pause, resume.
-    async fn ask(&self, items: Vec<AskParams>) -> Result<Written<Vec<Asked>>>;
+    async fn ask(&self, items: Vec<AskParams>) -> Result<Written<Vec<Asked>>> {
+        flow::ask::ask(self.begin().await?, items).await
+    }
     /// Deletes ended tasks with all that is theirs: `None` = does not exist for the caller, `Some(false)` = not ended.
-    async fn delete(&self, caller: &Principal, ids: Vec<TaskId>) -> Result<Written<Vec<Option<bool>>>>;
+    async fn delete(&self, caller: &Principal, ids: Vec<TaskId>) -> Result<Written<Vec<Option<bool>>>> {
+        flow::ask::delete(self.begin().await?, caller, &ids).await
+    }
     /// Sets marks; answers how many items it changed.
-    async fn mark(&self, params: MarkParams) -> Result<Written<usize>>;
+    async fn mark(&self, params: MarkParams) -> Result<Written<usize>> {
+        flow::ask::mark(self.begin().await?, params).await
+    }
 
     /// Tasks by id, inside a reach; missing ones are left out.
     async fn tasks(&self, reach: &Reach, ids: &[TaskId]) -> Result<Vec<Task>>;
@@ -456,4 +493,25 @@ pub struct Usual {
     pub duration_ms: Option<i64>,
     /// The same per unit of progress, for the ETA.
     pub prior: Option<UnitPrior>,
+}
+
+impl Usual {
+    /// From (duration ms, units) of the last successes, newest first.
+    #[must_use]
+    pub fn of(took: &[(i64, i64)]) -> Self {
+        let median = |mut values: Vec<f64>| {
+            values.sort_by(f64::total_cmp);
+            values.get(values.len() / 2).copied()
+        };
+        let per_unit: Vec<f64> = took
+            .iter()
+            .filter(|(ms, units)| *ms > 0 && *units > 0)
+            .map(|(ms, units)| *ms as f64 / *units as f64)
+            .collect();
+        let successes = per_unit.len() as u32;
+        Self {
+            duration_ms: median(took.iter().map(|(ms, _)| *ms as f64).collect()).map(|ms| ms as i64),
+            prior: median(per_unit).map(|ms_per_unit| UnitPrior { ms_per_unit, successes }),
+        }
+    }
 }

@@ -1,0 +1,202 @@
+//! Accepting clicks: insert or return, decided within one transaction over the rows of the keys.
+//!
+//! The items of a batch see each other: two clicks with one key in one batch make one task. The order of tests is the
+//! promised one: each idempotency key in turn (the caller's first), then the concurrency key.
+
+use super::super::tx::{Document, DocumentKind, KeyName, KeyRow, SlotKey, Tx, Under};
+use super::super::{Result, Written};
+use super::work::Work;
+use crate::core::concurrency::{Verdict as SlotVerdict, decide as decide_slot};
+use crate::core::idempotency::{Verdict, decide, mismatch};
+use crate::core::ids::TaskId;
+use crate::core::lifecycle::Ask;
+use crate::core::submit::{KeyClaim, SlotClaim, Submit, SubmitRefusal, Submitted};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+enum Answer {
+    Created(TaskId),
+    Replayed(TaskId),
+    Skipped(TaskId),
+    Refused(SubmitRefusal),
+}
+
+/// The verb.
+pub async fn submit(mut tx: Box<dyn Tx>, items: Vec<Submit>) -> Result<Written<Vec<Submitted>>> {
+    let mut flow = Flow { work: Work::begin(tx.as_mut()).await?, keys: BTreeMap::new(), given: BTreeMap::new() };
+    flow.look_up(tx.as_mut(), &items).await?;
+    let mut answers = Vec::with_capacity(items.len());
+    for item in &items {
+        answers.push(flow.one(tx.as_mut(), item).await?);
+    }
+    let given: Vec<KeyRow> = flow.given.into_values().collect();
+    if !given.is_empty() {
+        tx.put_key_rows(&given).await?;
+    }
+    let (changes, tasks) = flow.work.finish(tx.as_mut()).await?;
+    tx.commit().await?;
+    let boxed = |id: &TaskId| Box::new(tasks[id].clone());
+    let answer = answers
+        .into_iter()
+        .map(|answer| match answer {
+            Answer::Created(id) => Submitted::Created(boxed(&id)),
+            Answer::Replayed(id) => Submitted::Replayed(boxed(&id)),
+            Answer::Skipped(id) => Submitted::Skipped(boxed(&id)),
+            Answer::Refused(refusal) => Submitted::Refused(refusal),
+        })
+        .collect();
+    Ok(Written { answer, changes })
+}
+
+struct Flow {
+    work: Work,
+    /// Who holds which key now, this batch's own tasks included.
+    keys: BTreeMap<KeyName, KeyRow>,
+    /// Keys that this batch gave away.
+    given: BTreeMap<KeyName, KeyRow>,
+}
+
+fn key_name(item: &Submit, claim: &KeyClaim) -> KeyName {
+    KeyName { tenant: item.tenant.clone(), action: item.action.clone(), kind: claim.kind, key: claim.key.clone() }
+}
+
+impl Flow {
+    /// Locks all keys of the batch, in order, and loads their holders.
+    async fn look_up(&mut self, tx: &mut dyn Tx, items: &[Submit]) -> Result<()> {
+        let mut names: Vec<KeyName> =
+            items.iter().flat_map(|item| item.keys.iter().map(|claim| key_name(item, claim))).collect();
+        names.sort_unstable();
+        names.dedup();
+        if names.is_empty() {
+            return Ok(());
+        }
+        let rows = tx.key_rows(&names).await?;
+        self.work.load(tx, rows.iter().map(|r| r.task)).await?;
+        self.keys = rows.into_iter().map(|r| (r.name.clone(), r)).collect();
+        Ok(())
+    }
+
+    async fn one(&mut self, tx: &mut dyn Tx, item: &Submit) -> Result<Answer> {
+        self.work.step.actor = Some(item.caller.user.clone());
+        let mut replaced = Vec::new();
+        for claim in &item.keys {
+            let Some(row) = self.keys.get(&key_name(item, claim)) else { continue };
+            let Some(holder) = self.work.get(row.task) else { continue };
+            let same = row.fingerprint == item.fingerprint;
+            match decide(holder, row.keep_ms, same, claim, &item.caller, self.work.step.now) {
+                Verdict::Free => {}
+                Verdict::Return => {
+                    let id = holder.id;
+                    self.work.apply(id, |task, _| task.suppressed += 1);
+                    return Ok(Answer::Replayed(id));
+                }
+                Verdict::Mismatch => {
+                    let holder = holder.clone();
+                    let params = match self.work.documents.iter().find(|d| d.task == holder.id) {
+                        Some(new) => new.body.clone(),
+                        None => tx.documents(&[holder.id]).await?.remove(&holder.id).map_or(Value::Null, |d| d.params),
+                    };
+                    return Ok(Answer::Refused(mismatch(&holder, &params, &item.params, item.record.as_ref())));
+                }
+                Verdict::Replace => replaced.push(holder.id),
+                Verdict::Conflict => return Ok(Answer::Refused(SubmitRefusal::IdempotencyConflict)),
+            }
+        }
+        for id in replaced {
+            self.cancel(id, "replaced");
+        }
+        if let Some(slot) = &item.slot
+            && let Some(answer) = self.refuse_by_slot(tx, item, slot).await?
+        {
+            return Ok(answer);
+        }
+        self.create(tx, item).await
+    }
+
+    fn cancel(&mut self, id: TaskId, why: &str) {
+        // Refused only for a task that has ended meanwhile, which is as good as cancelled here.
+        let _ = self.work.apply(id, |task, step| task.ask(Ask::Cancel, Some(why), None, step));
+    }
+
+    /// Skip, reject and a full queue answer without a task.
+    async fn refuse_by_slot(&mut self, tx: &mut dyn Tx, item: &Submit, slot: &SlotClaim) -> Result<Option<Answer>> {
+        let key = self.slot_key(item, slot);
+        let in_use = self.work.key_use(tx, &key).await?;
+        let verdict = decide_slot(slot.policy, in_use, slot.concurrency.limit, slot.max_waiting);
+        if verdict == SlotVerdict::QueueFull && !item.starts_later(self.work.step.now) {
+            return Ok(Some(Answer::Refused(SubmitRefusal::KeyQueueFull { limit: slot.max_waiting })));
+        }
+        if !matches!(verdict, SlotVerdict::Skip | SlotVerdict::Reject) {
+            return Ok(None);
+        }
+        let holders = self.work.key_tasks(tx, &key, Under::Holders).await?;
+        let visible = holders.into_iter().find(|id| self.work.get(*id).is_some_and(|t| item.caller.sees(t)));
+        Ok(Some(match (verdict, visible) {
+            (SlotVerdict::Skip, Some(id)) => {
+                self.work.apply(id, |task, _| task.suppressed += 1);
+                Answer::Skipped(id)
+            }
+            (_, task) => Answer::Refused(SubmitRefusal::ConcurrencyConflict { task }),
+        }))
+    }
+
+    fn slot_key(&self, item: &Submit, slot: &SlotClaim) -> SlotKey {
+        (item.tenant.clone(), slot.concurrency.key.clone())
+    }
+
+    async fn create(&mut self, tx: &mut dyn Tx, item: &Submit) -> Result<Answer> {
+        let task = item.into_task(&mut self.work.step);
+        let id = task.id;
+        self.work.insert(task);
+        if item.params != Value::Object(serde_json::Map::new()) {
+            let body = item.params.clone();
+            self.work.documents.push(Document { task: id, kind: DocumentKind::Params, body });
+        }
+        for claim in &item.keys {
+            let name = key_name(item, claim);
+            let fingerprint = item.fingerprint.clone();
+            let row = KeyRow { name: name.clone(), task: id, keep_ms: claim.keep_ms, fingerprint };
+            self.keys.insert(name.clone(), row.clone());
+            self.given.insert(name, row);
+        }
+        if let Some(slot) = item.slot.as_ref().filter(|_| !item.starts_later(self.work.step.now)) {
+            self.take_slot(tx, item, slot, id).await?;
+        }
+        Ok(Answer::Created(id))
+    }
+
+    /// The new task takes a slot of its key or waits for one.
+    async fn take_slot(&mut self, tx: &mut dyn Tx, item: &Submit, slot: &SlotClaim, id: TaskId) -> Result<()> {
+        let key = self.slot_key(item, slot);
+        let in_use = self.work.key_use(tx, &key).await?;
+        match decide_slot(slot.policy, in_use, slot.concurrency.limit, slot.max_waiting) {
+            SlotVerdict::ReplacePending => {
+                for other in self.work.key_tasks(tx, &key, Under::Waiters).await? {
+                    self.cancel(other, "replaced");
+                }
+                for other in self.work.key_tasks(tx, &key, Under::Holders).await? {
+                    if self.work.get(other).is_some_and(|t| t.started_at.is_none()) {
+                        self.cancel(other, "replaced");
+                    }
+                }
+            }
+            SlotVerdict::CancelRunning => {
+                for under in [Under::Waiters, Under::Holders] {
+                    for other in self.work.key_tasks(tx, &key, under).await? {
+                        self.cancel(other, "superseded by a newer one");
+                    }
+                }
+            }
+            _ => {}
+        }
+        if self.work.key_use(tx, &key).await?.held < slot.concurrency.limit {
+            self.work.apply(id, |task, _| task.slot_held = true);
+        } else {
+            let ahead = self.work.key_tasks(tx, &key, Under::Holders).await?.first().copied();
+            self.work
+                .apply(id, |task, step| task.gate(ahead, step))
+                .expect("a task that was just made is queued and can be gated");
+        }
+        Ok(())
+    }
+}

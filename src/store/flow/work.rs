@@ -1,0 +1,216 @@
+//! The working set of one transaction: tasks as they were, tasks as they are to be, and the use of concurrency keys.
+//!
+//! Every change goes through [`Work::apply`], which keeps the count of holders and waiters of each key that was looked at.
+//! [`Work::finish`] then opens gates: slots are freed and given on in the same commit, so none can leak.
+
+use super::super::Result;
+use super::super::tx::{Document, SlotKey, Tx, Under};
+use crate::core::change::Change;
+use crate::core::concurrency::KeyUse;
+use crate::core::ids::TaskId;
+use crate::core::lifecycle::Step;
+use crate::core::task::Task;
+use std::collections::{BTreeMap, BTreeSet};
+
+struct Entry {
+    before: Option<Task>,
+    task: Task,
+}
+
+/// The working set.
+pub(super) struct Work {
+    /// When and by whom; gathers timeline entries.
+    pub step: Step,
+    /// Documents to store.
+    pub documents: Vec<Document>,
+    tasks: BTreeMap<TaskId, Entry>,
+    uses: BTreeMap<SlotKey, KeyUse>,
+    freed: BTreeSet<SlotKey>,
+}
+
+impl Work {
+    /// An empty working set at the database's now.
+    pub async fn begin(tx: &mut dyn Tx) -> Result<Self> {
+        Ok(Self {
+            step: Step::at(tx.now().await?),
+            documents: Vec::new(),
+            tasks: BTreeMap::new(),
+            uses: BTreeMap::new(),
+            freed: BTreeSet::new(),
+        })
+    }
+
+    /// Takes loaded tasks in; one that is in already stays as it is.
+    pub fn take(&mut self, tasks: Vec<Task>) {
+        for task in tasks {
+            self.tasks.entry(task.id).or_insert_with(|| Entry { before: Some(task.clone()), task });
+        }
+    }
+
+    /// Loads tasks that are not in yet.
+    pub async fn load(&mut self, tx: &mut dyn Tx, ids: impl IntoIterator<Item = TaskId>) -> Result<()> {
+        let missing: BTreeSet<TaskId> = ids.into_iter().filter(|id| !self.tasks.contains_key(id)).collect();
+        if !missing.is_empty() {
+            let ids: Vec<TaskId> = missing.into_iter().collect();
+            self.take(tx.load(&ids).await?);
+        }
+        Ok(())
+    }
+
+    /// Puts a new task in.
+    pub fn insert(&mut self, task: Task) {
+        self.tasks.insert(task.id, Entry { before: None, task });
+    }
+
+    /// A task as it is to be.
+    pub fn get(&self, id: TaskId) -> Option<&Task> {
+        self.tasks.get(&id).map(|e| &e.task)
+    }
+
+    /// Changes a task that is in the set, and keeps the counts of its key.
+    pub fn apply<T>(&mut self, id: TaskId, change: impl FnOnce(&mut Task, &mut Step) -> T) -> T {
+        let entry = self.tasks.get_mut(&id).expect("a flow changes only what it has taken in");
+        let (held, gated) = (entry.task.slot_held, entry.task.gated);
+        let answer = change(&mut entry.task, &mut self.step);
+        let task = &entry.task;
+        if let Some(key) = slot_key(task) {
+            if held && !task.slot_held {
+                self.freed.insert(key.clone());
+            }
+            if let Some(in_use) = self.uses.get_mut(&key) {
+                in_use.held = shifted(in_use.held, held, task.slot_held);
+                in_use.waiting = shifted(in_use.waiting, gated, task.gated);
+            }
+        }
+        answer
+    }
+
+    /// Puts a task back to what it was when it was taken in, as if nothing had been decided for it.
+    pub fn undo(&mut self, id: TaskId) {
+        let before = self.tasks.get(&id).and_then(|e| e.before.clone());
+        if let Some(before) = before {
+            self.step.events.retain(|e| e.task != id);
+            self.documents.retain(|d| d.task != id);
+            self.apply(id, |task, _| *task = before);
+        }
+    }
+
+    /// How a concurrency key is used, this transaction's own changes included.
+    pub async fn key_use(&mut self, tx: &mut dyn Tx, key: &SlotKey) -> Result<KeyUse> {
+        if let Some(known) = self.uses.get(key) {
+            return Ok(*known);
+        }
+        let mut in_use = tx.key_use(key).await?;
+        for entry in self.tasks.values().filter(|e| slot_key(&e.task).as_ref() == Some(key)) {
+            let (held, gated) = entry.before.as_ref().map_or((false, false), |b| (b.slot_held, b.gated));
+            in_use.held = shifted(in_use.held, held, entry.task.slot_held);
+            in_use.waiting = shifted(in_use.waiting, gated, entry.task.gated);
+        }
+        self.uses.insert(key.clone(), in_use);
+        Ok(in_use)
+    }
+
+    /// Ids of the tasks under a key, this transaction's own changes included.
+    pub async fn key_tasks(&mut self, tx: &mut dyn Tx, key: &SlotKey, under: Under) -> Result<Vec<TaskId>> {
+        let changed = self.tasks.len();
+        let in_use = self.key_use(tx, key).await?;
+        let count = if under == Under::Holders { in_use.held } else { in_use.waiting };
+        self.take(tx.key_tasks(key, under, count as usize + changed).await?);
+        let mut found: Vec<&Task> = self
+            .tasks
+            .values()
+            .map(|e| &e.task)
+            .filter(|t| if under == Under::Holders { t.slot_held } else { t.gated })
+            .filter(|t| slot_key(t).as_ref() == Some(key))
+            .collect();
+        found.sort_by_key(|t| (-t.priority, t.due_at, t.id));
+        Ok(found.into_iter().map(|t| t.id).collect())
+    }
+
+    /// Looks at a key again at the end, whether or not this transaction freed a slot of it.
+    pub fn recheck(&mut self, key: SlotKey) {
+        self.freed.insert(key);
+    }
+
+    async fn open_gates(&mut self, tx: &mut dyn Tx) -> Result<()> {
+        for key in std::mem::take(&mut self.freed) {
+            let in_use = self.key_use(tx, &key).await?;
+            if in_use.waiting == 0 {
+                continue;
+            }
+            let mut held = in_use.held;
+            let waiters = self.first_waiters(tx, &key).await?;
+            for id in waiters {
+                let limit = self.get(id).and_then(|t| t.concurrency.as_ref()).map_or(0, |c| c.limit);
+                if held >= limit {
+                    break;
+                }
+                if self.apply(id, Task::open_gate).is_ok() {
+                    held += 1;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The waiters that could get a slot now: more than one key's limit is never needed at once.
+    async fn first_waiters(&mut self, tx: &mut dyn Tx, key: &SlotKey) -> Result<Vec<TaskId>> {
+        const GATES_AT_ONCE: usize = 64;
+        let changed = self.tasks.len();
+        self.take(tx.key_tasks(key, Under::Waiters, GATES_AT_ONCE + changed).await?);
+        let mut found: Vec<&Task> =
+            self.tasks.values().map(|e| &e.task).filter(|t| t.gated && slot_key(t).as_ref() == Some(key)).collect();
+        found.sort_by_key(|t| (-t.priority, t.due_at, t.id));
+        Ok(found.into_iter().take(GATES_AT_ONCE).map(|t| t.id).collect())
+    }
+
+    /// Opens gates, moves revisions and heads, and writes everything. Answers what changed.
+    pub async fn finish(mut self, tx: &mut dyn Tx) -> Result<(Vec<Change>, BTreeMap<TaskId, Task>)> {
+        self.open_gates(tx).await?;
+        let now = self.step.now;
+        let mut owners: BTreeSet<(String, String)> = BTreeSet::new();
+        for entry in self.tasks.values_mut().filter(|e| e.before.as_ref() != Some(&e.task)) {
+            entry.task.revision = entry.task.revision.next();
+            entry.task.updated_at = now;
+            owners.insert((entry.task.tenant.clone(), entry.task.owner.clone()));
+        }
+        let owners: Vec<(String, String)> = owners.into_iter().collect();
+        let heads = if owners.is_empty() { Vec::new() } else { tx.bump_heads(&owners).await? };
+        let heads: BTreeMap<_, _> = owners.into_iter().zip(heads).collect();
+        let (mut fresh, mut changed, mut tasks) = (Vec::new(), Vec::new(), BTreeMap::new());
+        for (id, Entry { before, mut task }) in self.tasks {
+            if before.as_ref() != Some(&task) {
+                task.head = heads[&(task.tenant.clone(), task.owner.clone())];
+                if before.is_none() { fresh.push(task.clone()) } else { changed.push(task.clone()) }
+            }
+            tasks.insert(id, task);
+        }
+        if !fresh.is_empty() {
+            tx.insert(&fresh).await?;
+        }
+        if !changed.is_empty() {
+            tx.update(&changed).await?;
+        }
+        if !self.documents.is_empty() {
+            tx.put_documents(&self.documents).await?;
+        }
+        if !self.step.events.is_empty() {
+            tx.append_events(&self.step.events).await?;
+        }
+        let changes = fresh.into_iter().chain(changed).map(|t| Change::Task(Box::new(t))).collect();
+        Ok((changes, tasks))
+    }
+}
+
+/// The concurrency key of a task, with its tenant.
+pub(super) fn slot_key(task: &Task) -> Option<SlotKey> {
+    task.concurrency.as_ref().map(|c| (task.tenant.clone(), c.key.clone()))
+}
+
+fn shifted(count: u32, before: bool, after: bool) -> u32 {
+    match (before, after) {
+        (false, true) => count + 1,
+        (true, false) => count.saturating_sub(1),
+        _ => count,
+    }
+}

@@ -1,0 +1,2 @@
+-- Ends a session.
+DELETE FROM taskbell_sessions WHERE hash = $1

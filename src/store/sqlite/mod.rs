@@ -1,0 +1,225 @@
+//! SQLite: the embedded default. WAL, one writer connection whose transactions begin IMMEDIATE, a pool of readers.
+//!
+//! One process serves a SQLite file; the command line may write beside it and waits its turn. `synchronous` is FULL unless
+//! set otherwise: an acknowledged commit survives a power loss. With NORMAL it survives a crash of the process only.
+
+mod read;
+mod tx;
+
+use super::migrate::{self, Dialect, Migrations};
+use super::tx::Tx;
+use super::{Result, StoreError};
+use crate::core::effect::{Effect, SqlValue};
+use sqlx::sqlite::{
+    SqliteArguments, SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool, SqlitePoolOptions,
+    SqliteRow, SqliteSynchronous,
+};
+use sqlx::{Column as _, Connection as _, Row as _, TypeInfo as _, ValueRef as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+/// How long a writer waits for another process (the command line) before it is told that the file is busy.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// Readers at once.
+const READERS: u32 = 4;
+
+/// When a commit counts as durable.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// Survives a power loss.
+    #[default]
+    Full,
+    /// Survives a crash of the process.
+    Normal,
+}
+
+/// How to open a file.
+#[derive(Clone, Debug)]
+pub struct SqliteOptions {
+    /// The file; its folder is made.
+    pub path: PathBuf,
+    /// When a commit counts as durable.
+    pub durability: Durability,
+    /// Moves the database's clock, ms: for tests that cannot wait for a lease or a day. 0 in service.
+    pub clock_shift_ms: Arc<AtomicI64>,
+}
+
+impl SqliteOptions {
+    /// A file with full durability.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), durability: Durability::Full, clock_shift_ms: Arc::default() }
+    }
+}
+
+/// A SQLite file.
+#[derive(Debug)]
+pub struct SqliteStore {
+    writer: SqlitePool,
+    readers: SqlitePool,
+    epoch: String,
+    clock_shift_ms: Arc<AtomicI64>,
+}
+
+impl SqliteStore {
+    /// Opens a file and, unless it is only to be checked, brings it up to date. `told` hears of each step.
+    pub async fn open(options: SqliteOptions, mode: migrate::Mode, told: &mut migrate::Told<'_>) -> Result<Self> {
+        if let Some(folder) = options.path.parent() {
+            std::fs::create_dir_all(folder)
+                .map_err(|e| StoreError::Unavailable(format!("cannot make the folder {}: {e}", folder.display())))?;
+        }
+        let connect = connect_options(&options.path, options.durability);
+        let writer = SqlitePoolOptions::new()
+            .max_connections(1)
+            .min_connections(1)
+            .idle_timeout(None)
+            .max_lifetime(None)
+            .connect_with(connect.clone())
+            .await
+            .map_err(fault)?;
+        let mut connection = writer.acquire().await.map_err(fault)?;
+        Migrations::of(Dialect::Sqlite).run(&mut SqliteMigrator(&mut connection), mode, told).await?;
+        let epoch: (String,) =
+            sqlx::query_as(super::sql::SQLITE.epoch.as_str()).fetch_one(&mut *connection).await.map_err(fault)?;
+        drop(connection);
+        let readers = SqlitePoolOptions::new()
+            .max_connections(READERS)
+            .connect_with(connect.read_only(true))
+            .await
+            .map_err(fault)?;
+        Ok(Self { writer, readers, epoch: epoch.0, clock_shift_ms: options.clock_shift_ms })
+    }
+
+    async fn begin_write(&self) -> Result<Box<dyn Tx>> {
+        let tx = self.writer.begin_with("BEGIN IMMEDIATE").await.map_err(fault)?;
+        Ok(Box::new(tx::SqliteTx::new(tx, self.clock_shift_ms.load(Ordering::Relaxed))))
+    }
+}
+
+fn connect_options(path: &Path, durability: Durability) -> SqliteConnectOptions {
+    SqliteConnectOptions::new()
+        .filename(path)
+        .create_if_missing(true)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(match durability {
+            Durability::Full => SqliteSynchronous::Full,
+            Durability::Normal => SqliteSynchronous::Normal,
+        })
+        .busy_timeout(BUSY_TIMEOUT)
+        .foreign_keys(false)
+        .statement_cache_capacity(200)
+        .pragma("cache_size", "-32768")
+        .pragma("temp_store", "MEMORY")
+}
+
+struct SqliteMigrator<'a>(&'a mut SqliteConnection);
+
+#[async_trait::async_trait]
+impl migrate::Target for SqliteMigrator<'_> {
+    async fn applied(&mut self) -> Result<Vec<(i64, String)>> {
+        sqlx::query(migrate::CREATE_TABLE).execute(&mut *self.0).await.map_err(fault)?;
+        let rows = sqlx::query(migrate::APPLIED).fetch_all(&mut *self.0).await.map_err(fault)?;
+        rows.iter().map(|r| Ok((r.try_get(0).map_err(fault)?, r.try_get(1).map_err(fault)?))).collect()
+    }
+
+    async fn apply(&mut self, migration: &migrate::Migration) -> Result<()> {
+        let mut tx = self.0.begin_with("BEGIN IMMEDIATE").await.map_err(fault)?;
+        // Another process may have been faster between the look and the lock.
+        let done = sqlx::query(migrate::IS_APPLIED).bind(migration.number).fetch_optional(&mut *tx).await;
+        if done.map_err(fault)?.is_some() {
+            return Ok(());
+        }
+        sqlx::raw_sql(migration.text).execute(&mut *tx).await.map_err(fault)?;
+        sqlx::query(migrate::RECORD)
+            .bind(migration.number)
+            .bind(migration.checksum())
+            .execute(&mut *tx)
+            .await
+            .map_err(fault)?;
+        tx.commit().await.map_err(fault)
+    }
+}
+
+/// A driver's fault as one of ours. SQLite's messages name tables and columns, never bound values.
+fn fault(e: sqlx::Error) -> StoreError {
+    match &e {
+        sqlx::Error::RowNotFound => StoreError::NotFound,
+        sqlx::Error::PoolTimedOut => StoreError::Busy("no connection was free in time".into()),
+        sqlx::Error::PoolClosed | sqlx::Error::Io(_) => StoreError::Unavailable(e.to_string()),
+        sqlx::Error::Database(d) => match d.code().as_deref().and_then(|c| c.parse::<i32>().ok()).map(|c| c & 0xff) {
+            Some(5 | 6) => StoreError::Busy(d.message().to_owned()),
+            Some(8 | 10 | 13 | 14) => StoreError::Unavailable(d.message().to_owned()),
+            Some(18 | 19) => StoreError::Limit(d.message().to_owned()),
+            _ => StoreError::Corrupt(d.message().to_owned()),
+        },
+        _ => StoreError::Corrupt(e.to_string()),
+    }
+}
+
+/// A row, column after column.
+struct Cells<'a> {
+    row: &'a SqliteRow,
+    next: usize,
+}
+
+impl<'a> Cells<'a> {
+    fn of(row: &'a SqliteRow) -> Self {
+        Self { row, next: 0 }
+    }
+}
+
+impl super::row::Columns for Cells<'_> {
+    fn text(&mut self) -> Result<Option<String>> {
+        self.next += 1;
+        self.row.try_get(self.next - 1).map_err(fault)
+    }
+
+    fn int(&mut self) -> Result<Option<i64>> {
+        self.next += 1;
+        self.row.try_get(self.next - 1).map_err(fault)
+    }
+}
+
+type Query = sqlx::query::Query<'static, sqlx::Sqlite, SqliteArguments>;
+
+/// Binds the values of a business statement.
+fn bound(sql: &'static str, values: &[SqlValue]) -> Query {
+    values.iter().fold(sqlx::query(sql), |query, value| match value {
+        SqlValue::Null => query.bind(Option::<String>::None),
+        SqlValue::Int(n) => query.bind(*n),
+        SqlValue::Real(f) => query.bind(*f),
+        SqlValue::Text(t) => query.bind(t.clone()),
+    })
+}
+
+/// The values of a business row.
+fn values(row: &SqliteRow) -> Result<Vec<SqlValue>> {
+    row.columns()
+        .iter()
+        .map(|column| {
+            let i = column.ordinal();
+            let raw = row.try_get_raw(i).map_err(fault)?;
+            if raw.is_null() {
+                return Ok(SqlValue::Null);
+            }
+            let kind = raw.type_info().name().to_owned();
+            match kind.as_str() {
+                "INTEGER" | "BOOLEAN" => row.try_get(i).map(SqlValue::Int),
+                "REAL" => row.try_get(i).map(SqlValue::Real),
+                _ => row.try_get(i).map(SqlValue::Text),
+            }
+            .map_err(fault)
+        })
+        .collect()
+}
+
+/// Runs business statements one after the other.
+async fn run_all(connection: &mut SqliteConnection, effects: &[Effect]) -> std::result::Result<(), sqlx::Error> {
+    for effect in effects {
+        for row in &effect.rows {
+            bound(effect.sql, row).execute(&mut *connection).await?;
+        }
+    }
+    Ok(())
+}

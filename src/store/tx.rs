@@ -1,0 +1,155 @@
+//! The row-level steps of a writing transaction: what a database has to offer so that [`super::flow`] can be written once.
+//!
+//! Dropping a transaction rolls it back. Loads lock their rows until the end, in the order of ids. No step decides
+//! anything: which rows change and how is the core's affair.
+
+use super::{MarkParams, RenewParams, Renewed, Result};
+use crate::core::concurrency::KeyUse;
+use crate::core::effect::Effect;
+use crate::core::ids::{Head, TaskId};
+use crate::core::submit::KeyKind;
+use crate::core::task::{Task, TimelineEvent};
+use crate::core::time::Millis;
+use crate::core::view::Documents;
+use async_trait::async_trait;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// The name of an idempotency key.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KeyName {
+    /// Whose.
+    pub tenant: String,
+    /// Of which action.
+    pub action: String,
+    /// Whose making.
+    pub kind: KeyKind,
+    /// The key.
+    pub key: String,
+}
+
+/// Who holds an idempotency key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyRow {
+    /// The key.
+    pub name: KeyName,
+    /// The holder.
+    pub task: TaskId,
+    /// How long its success goes on holding it, ms.
+    pub keep_ms: i64,
+    /// SHA-256 of the holder's canonical params and record.
+    pub fingerprint: String,
+}
+
+/// The name of a concurrency key: (tenant, key).
+pub type SlotKey = (String, String);
+
+/// Which tasks under a concurrency key are meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Under {
+    /// Those that hold a slot.
+    Holders,
+    /// Those that wait for one, by priority, then first come.
+    Waiters,
+}
+
+/// A document to store; `None` removes it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Document {
+    /// Whose.
+    pub task: TaskId,
+    /// Which of the three.
+    pub kind: DocumentKind,
+    /// The document.
+    pub body: Value,
+}
+
+/// The documents of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DocumentKind {
+    /// As submitted.
+    Params,
+    /// Where the next chunk goes on.
+    Checkpoint,
+    /// What the handler left at the end.
+    Result,
+}
+
+impl DocumentKind {
+    /// The word in SQL.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Params => "params",
+            Self::Checkpoint => "checkpoint",
+            Self::Result => "result",
+        }
+    }
+}
+
+/// Candidates for a claim of one tenant.
+#[derive(Clone, Debug)]
+pub struct CandidateParams<'a> {
+    /// The tenant.
+    pub tenant: &'a str,
+    /// The actions that the node can run.
+    pub actions: &'a [String],
+    /// Due at or before.
+    pub now: Millis,
+    /// At most so many.
+    pub limit: usize,
+}
+
+/// A writing transaction.
+#[async_trait]
+pub trait Tx: Send {
+    /// The database's now.
+    async fn now(&mut self) -> Result<Millis>;
+
+    /// Tasks by id, locked; missing ones are left out.
+    async fn load(&mut self, ids: &[TaskId]) -> Result<Vec<Task>>;
+    /// Stores new tasks.
+    async fn insert(&mut self, tasks: &[Task]) -> Result<()>;
+    /// Writes back what may change of tasks.
+    async fn update(&mut self, tasks: &[Task]) -> Result<()>;
+    /// Deletes tasks with their documents, timeline and keys.
+    async fn remove(&mut self, ids: &[TaskId]) -> Result<()>;
+
+    /// Stores documents, replacing older ones.
+    async fn put_documents(&mut self, documents: &[Document]) -> Result<()>;
+    /// The documents of tasks, without results.
+    async fn documents(&mut self, ids: &[TaskId]) -> Result<BTreeMap<TaskId, Documents>>;
+    /// Appends to timelines.
+    async fn append_events(&mut self, events: &[TimelineEvent]) -> Result<()>;
+    /// Moves the heads of owners by one and answers the new ones.
+    async fn bump_heads(&mut self, owners: &[(String, String)]) -> Result<Vec<Head>>;
+
+    /// Who holds these idempotency keys; locks them against other submits.
+    async fn key_rows(&mut self, names: &[KeyName]) -> Result<Vec<KeyRow>>;
+    /// Gives keys to tasks.
+    async fn put_key_rows(&mut self, rows: &[KeyRow]) -> Result<()>;
+
+    /// How many hold a concurrency key and how many wait; locks the key against other changes of its slots.
+    async fn key_use(&mut self, key: &SlotKey) -> Result<KeyUse>;
+    /// Tasks under a concurrency key, locked.
+    async fn key_tasks(&mut self, key: &SlotKey, under: Under, limit: usize) -> Result<Vec<Task>>;
+    /// Concurrency keys behind which somebody waits.
+    async fn waited_keys(&mut self, limit: usize) -> Result<Vec<SlotKey>>;
+
+    /// Tenants with tasks that may be due, in order.
+    async fn waiting_tenants(&mut self, now: Millis) -> Result<Vec<String>>;
+    /// Tasks that may be claimed, in claim order, locked; rows that another node looks at are passed over.
+    async fn candidates(&mut self, params: CandidateParams<'_>) -> Result<Vec<Task>>;
+    /// Lengthens leases in one statement.
+    async fn renew(&mut self, params: &RenewParams, until: Millis) -> Result<Vec<Renewed>>;
+    /// Tasks whose lease (any lease, when `all`), cancel grace (asked at or before `asked_by`) or deadline is over.
+    async fn overdue(&mut self, now: Millis, all: bool, asked_by: Millis, limit: usize) -> Result<Vec<Task>>;
+    /// Tasks that a mark is meant for and that do not carry it yet.
+    async fn markable(&mut self, params: &MarkParams, limit: usize) -> Result<Vec<Task>>;
+
+    /// Runs effects. `Some(sentence)` when the database refused one: none of them happened then, and the transaction goes on.
+    async fn run_effects(&mut self, effects: &[Effect]) -> Result<Option<String>>;
+
+    /// Makes it all true.
+    async fn commit(self: Box<Self>) -> Result<()>;
+}
