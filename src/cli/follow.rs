@@ -90,7 +90,8 @@ impl Follow {
                 self.epoch = Some(epoch);
                 self.head = head;
                 self.ping_ms = ping_ms.unwrap_or(self.ping_ms);
-                vec![Act::Send(json!({"t": "sub", "topic": format!("task:{}", self.id)}).to_string())]
+                let topic = format!("task:{}", self.id);
+                vec![Act::Send(json!({"t": "sub", "topic": topic, "after": self.last_seq}).to_string())]
             }
             Frame::Snap { topic, head, items } => {
                 let own = topic.strip_prefix("task:") == Some(self.id.as_str());
@@ -183,7 +184,7 @@ mod tests {
         let mut follow = Follow::new("t1");
         follow.hello();
         let acts = follow.frame(r#"{"t":"welcome","epoch":"e1","head":4,"serverTime":"x","pingMs":20000,"new":1}"#);
-        assert_eq!(acts, [Act::Send(r#"{"t":"sub","topic":"task:t1"}"#.into())]);
+        assert_eq!(acts, [Act::Send(json!({"t": "sub", "topic": "task:t1", "after": 0}).to_string())]);
         follow
     }
 

@@ -80,7 +80,8 @@ fn read_file(path: &Path) -> Result<Table, String> {
     let text = std::fs::read_to_string(path).map_err(|error| format!("cannot be read: {error}"))?;
     text.parse::<Table>().map_err(|error| {
         // The error's own Display quotes the line, which may hold a secret: only its place and its reason are told.
-        let line = error.span().map_or(1, |span| 1 + text[..span.start.min(text.len())].matches('\n').count());
+        let before = |at: usize| text.as_bytes().iter().take(at).filter(|byte| **byte == b'\n').count();
+        let line = error.span().map_or(1, |span| 1 + before(span.start));
         format!("line {line} is not valid TOML: {}", error.message())
     })
 }

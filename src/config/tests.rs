@@ -401,3 +401,61 @@ fn what_cannot_be_served_is_told_with_its_key() {
     assert!(text.contains("did you mean `demo-import`?") && text.contains("the action `c` cannot be served"), "{text}");
     assert!(!text.contains("secret"), "{text}");
 }
+
+/// Every place in a tree: the path of keys and indices that leads to it.
+fn places(value: &toml::Value, here: &[String], into: &mut Vec<Vec<String>>) {
+    let inner: Vec<(String, &toml::Value)> = match value {
+        toml::Value::Table(table) => table.iter().map(|(key, value)| (key.clone(), value)).collect(),
+        toml::Value::Array(items) => (0..).map(|i: usize| i.to_string()).zip(items).collect(),
+        _ => return,
+    };
+    for (key, value) in inner {
+        let path = [here, &[key]].concat();
+        places(value, &path, into);
+        into.push(path);
+    }
+}
+
+#[test]
+fn no_value_anywhere_makes_it_panic_and_a_refusal_always_names_a_key() {
+    let whole = toml::Value::Table(EVERYTHING.parse().unwrap());
+    let mut all = Vec::new();
+    places(&whole, &[], &mut all);
+    assert!(all.len() > 100);
+    let odd = [
+        "0",
+        "-1",
+        "9223372036854775807",
+        "nan",
+        "true",
+        "''",
+        "'x'",
+        "'\u{fc}'",
+        "\"\\u0000\"",
+        "1979-05-27",
+        "[]",
+        "[1]",
+        "['']",
+        "{}",
+        "{ x = 1 }",
+    ];
+    for path in all {
+        for text in odd {
+            let mut changed = whole.clone();
+            let mut place = &mut changed;
+            for key in &path {
+                place = match place {
+                    toml::Value::Array(items) => &mut items[key.parse::<usize>().unwrap()],
+                    other => &mut other[key.as_str()],
+                };
+            }
+            *place = text.parse().unwrap();
+            if let Err(faults) = load(&changed.to_string(), &[("ERP_SECRET", "s"), ("HOOK_SECRET", "h")]) {
+                assert!(
+                    faults.0.iter().all(|fault| !fault.key.is_empty() && !fault.message.is_empty()),
+                    "{path:?} = {text}"
+                );
+            }
+        }
+    }
+}
