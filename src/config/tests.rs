@@ -361,6 +361,16 @@ fn params_are_a_schema_that_compiles() {
 }
 
 #[test]
+fn the_fields_of_a_form_stand_in_the_order_of_the_file() {
+    let params = "{ type = 'object', properties = { name = {}, email = { type = 'string' }, age = {} } }";
+    let loaded =
+        load(&format!("[[actions]]\nkey = 'a'\nhandler = {{ native = 'n' }}\nparams = {params}"), &[]).unwrap();
+    let fields: Vec<String> =
+        loaded.settings.actions[0].params["properties"].as_object().unwrap().keys().cloned().collect();
+    assert_eq!(fields, ["name", "email", "age"]);
+}
+
+#[test]
 fn what_cannot_be_served_is_told_with_its_key() {
     let loaded = load(
         r#"
