@@ -51,3 +51,17 @@ async fn a_usage_fault_leaves_the_statuses_of_ended_tasks_alone() {
     }
     assert_eq!(taskbell(dir.path(), &["--help"], &[]).await.status, 0);
 }
+
+#[tokio::test]
+async fn no_password_of_an_address_is_ever_printed_however_it_is_written() {
+    let dir = tempfile::tempdir().unwrap();
+    for password in ["p%40ss", "p@ss", "ü", "p#x", "p/x?y"] {
+        let [database, redis] =
+            ["postgres", "redis"].map(|scheme| format!("{scheme}://bell:{password}@host.example/1"));
+        let env = [("TASKBELL__DATABASE__URL", database.as_str()), ("TASKBELL__REDIS__URL", redis.as_str())];
+        let ran = taskbell(dir.path(), &["check-config"], &env).await;
+        assert!(ran.out.contains("database.url: "), "{}", ran.out);
+        let told = format!("{}{}", ran.out, ran.err);
+        assert!(![password, "p@ss", "%C3%BC"].iter().any(|hidden| told.contains(hidden)), "{password} in {told}");
+    }
+}
