@@ -24,6 +24,12 @@ static FORMS: LazyLock<Vec<(Regex, String)>> = LazyLock::new(|| {
         (r#"(?i)\b((?:postgres|postgresql|mysql|mariadb|rediss?|amqps?)://[^\s:/@"']*):[^\s"']*@"#, "$1:***@"),
         (r#"(?i)\b([a-z][a-z0-9+.-]*://[^\s:/@?#"']*):[^\s/@"']*@"#, "$1:***@"),
         (r"(?i)\b(bearer|basic)\s+[a-z0-9._~+/=-]{8,}", "$1 ***"),
+        // Whole headers: a scheme may stand before what is secret, and a cookie is a list.
+        (
+            r#"(?i)\b(authorization["']?\s*[=:]\s*["']?(?:(?:basic|bearer|digest|token|apikey|hmac)\s+)?)[^\s"'\\,;]+"#,
+            "$1***",
+        ),
+        (r#"(?i)\b((?:set-)?cookie\s*:\s*)[^\r\n"'\\]+"#, "$1***"),
         (r"\btb_[A-Za-z0-9_-]{12,}", "tb_***"),
         (r"\bwhsec_[A-Za-z0-9+/=]{8,}", "whsec_***"),
         (r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*", "***"),
@@ -42,8 +48,14 @@ static FORMS: LazyLock<Vec<(Regex, String)>> = LazyLock::new(|| {
     forms.map(|(form, left)| (regex(form), left.to_owned())).into_iter().chain(named).collect()
 });
 
-/// Names beside which a value is secret.
-const NAMES: &str = r"(?i)\b(pass(?:word|wd)?|pwd|(?:client_)?secret|(?:access_|refresh_|auth_|csrf_)?token|api[_-]?key|cookie|set-cookie)";
+/// Names beside which a value is secret. A token of another kind, such as a fencing token, is none.
+const NAMES: &str = r"(?i)\b([a-z0-9_-]*(?:password|passwd|passphrase|secret|(?:api|private|secret|access|signing)[_-]?key)|pass|pwd|(?:(?:access|refresh|auth|csrf|id|session|bearer|api)[_-]?)?token|cookie|set-cookie)";
+
+/// What each form and each name has a part of: a text without any of these is passed through at once.
+static HINT: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"(?i)pass|pwd|secret|key|token|cookie|authorization|bearer|basic|tb_|whsec_|eyJ|://")
+        .expect("the hint is a regular expression")
+});
 
 /// Masks the secrets it knows of.
 #[derive(Clone, Default)]
@@ -85,6 +97,9 @@ impl Redactor {
             if text.contains(value) {
                 text = Cow::Owned(text.replace(value, MASK));
             }
+        }
+        if !HINT.is_match(&text) {
+            return text;
         }
         for (form, left) in FORMS.iter() {
             if let Cow::Owned(cleaned) = form.replace_all(&text, left) {
@@ -128,6 +143,12 @@ mod tests {
             (r#"{"msg":"{\"apiKey\":\"k\\\"1\"}"}"#, r#"{"msg":"{\"apiKey\":\"***\"}"}"#),
             (r#"{"pwd":12,"secret":{"a":1}}"#, r#"{"pwd":"***","secret":{"a":1}}"#),
             (r#"secret: 'a b', token="c\"d""#, r#"secret='***', token="***""#),
+            ("db_password=x&smtpPassword: y MY_API_KEY=z", "db_password=***&smtpPassword=*** MY_API_KEY=***"),
+            ("accessToken=abc refresh_token: def", "accessToken=*** refresh_token=***"),
+            ("Authorization: Digest abc", "Authorization: Digest ***"),
+            ("authorization=s3cr3t done", "authorization=*** done"),
+            (r#"{"Authorization":"Basic YWxhZGRpbjpvcGVu"}"#, r#"{"Authorization":"Basic ***"}"#),
+            ("Cookie: sid=abc; theme=dark\nnext", "Cookie=***\nnext"),
             ("fencing_token=3 task=4", "fencing_token=3 task=4"),
             ("the token of the lease is stale", "the token of the lease is stale"),
         ] {

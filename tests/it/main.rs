@@ -7,4 +7,6 @@
 
 mod architecture;
 mod cli;
+mod scenario;
 mod store;
+mod support;

@@ -1,0 +1,3 @@
+//! Parts of a node at work together.
+
+mod logbook;
