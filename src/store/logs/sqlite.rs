@@ -10,6 +10,7 @@ use super::ledger::{Head, Row};
 use super::{Append, Appended, Level, LogLimits, LogLine, LogParams, LogPart, LogStore, MAX_PART};
 use crate::core::ids::TaskId;
 use crate::core::time::Millis;
+use crate::store::sqlite::fault;
 use crate::store::{Result, StoreError};
 use async_trait::async_trait;
 use serde_json::json;
@@ -57,8 +58,12 @@ pub struct SqliteLogs {
 }
 
 impl SqliteLogs {
-    /// Opens the file, made where it is missing, and brings it up to date. `Corrupt` when a newer version wrote it.
+    /// Opens the file, made with its folder where it is missing, and brings it up to date. `Corrupt` when a newer version wrote it.
     pub async fn open(path: &Path, limits: LogLimits) -> Result<Self> {
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder)
+                .map_err(|e| StoreError::Unavailable(format!("cannot make the folder {}: {e}", folder.display())))?;
+        }
         let options = SqliteConnectOptions::new()
             .filename(path)
             .create_if_missing(true)
@@ -252,24 +257,4 @@ fn line_of(row: &SqliteRow) -> sqlx::Result<LogLine> {
         chunk: row.try_get(4)?,
         message: row.try_get(5)?,
     })
-}
-
-/// What a fault of the driver means to the caller.
-fn fault(error: sqlx::Error) -> StoreError {
-    let text = error.to_string();
-    match error {
-        sqlx::Error::Database(inner) => {
-            match inner.code().and_then(|code| code.parse::<i64>().ok()).map(|c| c & 0xff) {
-                Some(5 | 6) => StoreError::Busy(text),
-                Some(11 | 26) => StoreError::Corrupt(text),
-                Some(13) => StoreError::Limit(text),
-                _ => StoreError::Unavailable(text),
-            }
-        }
-        sqlx::Error::PoolTimedOut => StoreError::Busy(text),
-        sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) | sqlx::Error::ColumnNotFound(_) => {
-            StoreError::Corrupt(text)
-        }
-        _ => StoreError::Unavailable(text),
-    }
 }

@@ -142,7 +142,7 @@ impl migrate::Target for SqliteMigrator<'_> {
 }
 
 /// A driver's fault as one of ours. SQLite's messages name tables and columns, never bound values.
-fn fault(e: sqlx::Error) -> StoreError {
+pub(super) fn fault(e: sqlx::Error) -> StoreError {
     match &e {
         sqlx::Error::RowNotFound => StoreError::NotFound,
         sqlx::Error::PoolTimedOut => StoreError::Busy("no connection was free in time".into()),
