@@ -13,6 +13,7 @@
 pub mod beside;
 pub mod error;
 pub mod flow;
+mod kept;
 pub mod logs;
 pub mod migrate;
 pub mod row;
@@ -21,6 +22,7 @@ pub mod sqlite;
 pub mod tx;
 
 pub use error::StoreError;
+pub use kept::{ApiKey, FileRow, Session};
 
 use crate::core::change::Change;
 use crate::core::effect::{Effect, SqlValue};
@@ -326,57 +328,6 @@ pub struct MarkParams {
     pub states: Vec<State>,
     /// Only of this action.
     pub action: Option<String>,
-}
-
-/// An API key as stored: the hash, never the key.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ApiKey {
-    /// SHA-256 of the key, hex.
-    pub hash: String,
-    /// Who it makes its bearer.
-    pub principal: Principal,
-    /// When it was made.
-    pub created_at: Millis,
-    /// When it ends.
-    pub expires_at: Option<Millis>,
-}
-
-/// A session of the login page, by the hash of its secret.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Session {
-    /// SHA-256 of the cookie's secret, hex.
-    pub hash: String,
-    /// Who is signed in.
-    pub principal: Principal,
-    /// Since when.
-    pub created_at: Millis,
-    /// Until when.
-    pub expires_at: Millis,
-}
-
-/// An uploaded file or a result.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FileRow {
-    /// UUIDv7, text.
-    pub id: String,
-    /// Whose.
-    pub tenant: String,
-    /// Whose.
-    pub owner: String,
-    /// The task it is a result of; absent for uploads.
-    pub task: Option<TaskId>,
-    /// Its name, at most 255 characters, without folders.
-    pub name: String,
-    /// Its type.
-    pub content_type: String,
-    /// Bytes.
-    pub size_bytes: i64,
-    /// SHA-256, hex.
-    pub sha256: String,
-    /// When it came.
-    pub created_at: Millis,
-    /// When it goes.
-    pub expires_at: Option<Millis>,
 }
 
 /// What a kind of store can do beyond the common verbs.

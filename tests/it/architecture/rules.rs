@@ -40,6 +40,7 @@ const CLOCKS: &[(&str, &str)] = &[
     ("src/app/clock.rs", "the clock that everybody is given"),
     ("src/clock.rs", "the clock that everybody is given"),
     ("src/store/memory/", "the reference model has no database whose clock it could read"),
+    ("src/store/beside.rs", "the age of what it keeps in memory"),
     ("src/cli/", "a client draws by its own clock"),
 ];
 
