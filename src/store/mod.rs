@@ -12,6 +12,7 @@
 
 pub mod beside;
 pub mod error;
+pub mod files;
 pub mod flow;
 mod kept;
 pub mod logs;
