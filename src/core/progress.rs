@@ -95,6 +95,18 @@ impl fmt::Display for FieldFault {
 }
 
 impl Reported {
+    /// This report on top of an older one: what it does not say, the older one still says.
+    #[must_use]
+    pub fn over(self, older: Self) -> Self {
+        Self {
+            current: self.current.or(older.current),
+            total: self.total.or(older.total),
+            unit: self.unit.or(older.unit),
+            phase: self.phase.or(older.phase),
+            message: self.message.or(older.message),
+        }
+    }
+
     /// Reads the progress fields of a report or an outcome and leaves all others alone. Either the whole report is
     /// taken, or nothing of it and all its faults are told.
     pub fn parse(report: &Value) -> Result<Self, Vec<FieldFault>> {

@@ -1,6 +1,239 @@
 //! The engine: claims chunks, runs them, commits what they answer, keeps their leases, sweeps what time has undone, and
 //! drains. Must never name axum.
+//!
+//! Three separate numbers rule a lease: the heartbeat (how often it is renewed), the lease (how long it lasts without), and
+//! the chunk timeout (how long one chunk may take). Leases end by the database's clock; whether this node still holds one
+//! while the database is silent is judged by its own monotonic clock.
+//!
+//! Drain: stop claiming, ask chunks to end, wait a grace, hand the rest back without using an attempt.
 
+mod chunk;
 pub mod commands;
 pub mod group;
+mod host;
 pub mod logbook;
+mod loops;
+mod reports;
+mod running;
+
+use crate::bus::LocalBus;
+use crate::core::time::{Clock, Rng};
+use crate::core::view::Catalogue;
+use crate::handler::Registry;
+use crate::store::files::Files;
+use crate::store::{ChunkCommit, Committed, Store, StoreError, SweepParams};
+use commands::announce;
+use group::Group;
+use logbook::Logbook;
+use loops::supervised;
+use reports::ReportBook;
+use running::{SharedRunning, Told};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinSet;
+
+/// The most rows of one sweep.
+const SWEEP_AT_ONCE: usize = 500;
+/// A claim loop never turns faster than this on account of a due instant, ms.
+const SHORTEST_WAIT_MS: i64 = 2;
+
+/// The numbers of a node.
+#[derive(Clone, Debug)]
+pub struct EngineSettings {
+    /// The node's name, unique among the living.
+    pub node: String,
+    /// Chunks at once.
+    pub parallelism: usize,
+    /// Only these tenants; empty = all.
+    pub tenants: Vec<String>,
+    /// How long a lease lasts without renewal, ms.
+    pub lease_ms: i64,
+    /// How often leases are renewed, ms; at most a third of the lease.
+    pub heartbeat_ms: u64,
+    /// How often due work is looked for without a wake-up, ms.
+    pub poll_ms: u64,
+    /// How often the sweep runs, ms.
+    pub sweep_ms: u64,
+    /// How long a drain waits for chunks, ms.
+    pub drain_grace_ms: u64,
+    /// How long a chunk may take to answer a cancel, ms.
+    pub cancel_grace_ms: i64,
+}
+
+/// What an engine is made of.
+pub struct EngineParts {
+    /// The database.
+    pub store: Arc<dyn Store>,
+    /// Uploads and results.
+    pub files: Files,
+    /// Task logs.
+    pub logbook: Logbook,
+    /// The node's bus.
+    pub bus: LocalBus,
+    /// Rung when there may be something to claim; shared with [`commands::Commands`].
+    pub wake: Arc<Notify>,
+    /// Which handler runs which action.
+    pub registry: Registry,
+    /// The declared actions.
+    pub catalogue: Arc<Catalogue>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Randomness.
+    pub rng: Arc<dyn Rng>,
+    /// The numbers.
+    pub settings: EngineSettings,
+}
+
+struct Inner {
+    store: Arc<dyn Store>,
+    files: Files,
+    logbook: Logbook,
+    bus: LocalBus,
+    wake: Arc<Notify>,
+    registry: Registry,
+    catalogue: Arc<Catalogue>,
+    clock: Arc<dyn Clock>,
+    rng: Arc<dyn Rng>,
+    settings: EngineSettings,
+    running: SharedRunning,
+    reports: Arc<ReportBook>,
+    commits: Group<ChunkCommit, Committed>,
+    drain: watch::Sender<bool>,
+}
+
+impl Inner {
+    fn draining(&self) -> bool {
+        *self.drain.borrow()
+    }
+
+    async fn drain_began(&self) {
+        // An error means that the engine is gone, which ends the loop as well.
+        let _ = self.drain.subscribe().wait_for(|began| *began).await;
+    }
+
+    fn lease_end_from_now(&self) -> crate::core::time::Mono {
+        self.clock.mono() + self.settings.lease_ms.unsigned_abs()
+    }
+
+    /// The poll with a jitter, so that nodes do not fall in step.
+    fn poll_ms(&self) -> u64 {
+        let poll = self.settings.poll_ms as f64;
+        (poll * (0.75 + 0.5 * self.rng.unit())) as u64
+    }
+
+    /// Until the next task is due, if that is sooner than `at_most`, ms. A due instant that has passed already is one that
+    /// this node cannot claim; it is no reason to turn faster.
+    async fn until_next_due(&self, at_most: u64) -> u64 {
+        match self.store.next_due().await {
+            Ok(Some(due)) => match due.since(self.clock.now()) {
+                ahead if ahead >= 0 => at_most.min(ahead.max(SHORTEST_WAIT_MS).unsigned_abs()),
+                _ => at_most,
+            },
+            _ => at_most,
+        }
+    }
+}
+
+/// A running engine.
+pub struct Engine {
+    inner: Arc<Inner>,
+    loops: JoinSet<()>,
+}
+
+impl Engine {
+    /// Starts a node. On a database that one process owns, every lease is taken first: whoever held one is dead.
+    ///
+    /// # Errors
+    /// When the database does not answer.
+    pub async fn start(parts: EngineParts) -> Result<Self, StoreError> {
+        let EngineParts { store, files, logbook, bus, wake, registry, catalogue, clock, rng, settings } = parts;
+        let reports = Arc::new(ReportBook::new(store.clone(), bus.clone(), wake.clone(), clock.clone()));
+        let commits = {
+            let (store, bus, wake) = (store.clone(), bus.clone(), wake.clone());
+            Group::start(move |items| {
+                let (store, bus, wake) = (store.clone(), bus.clone(), wake.clone());
+                async move { Ok(announce(&bus, &wake, store.commit(items).await?)) }
+            })
+        };
+        let (running, drain) = (SharedRunning::default(), watch::Sender::new(false));
+        let inner = Arc::new(Inner {
+            store,
+            files,
+            logbook,
+            bus,
+            wake,
+            registry,
+            catalogue,
+            clock,
+            rng,
+            settings,
+            running,
+            reports,
+            commits,
+            drain,
+        });
+        if inner.store.capabilities().single_process {
+            sweep_all(&inner).await?;
+        }
+        Ok(Self { loops: start_loops(&inner), inner })
+    }
+
+    /// Chunks under way.
+    #[must_use]
+    pub fn running_count(&self) -> usize {
+        self.inner.running.count()
+    }
+
+    /// Stops claiming, asks chunks to end, waits the grace, hands the rest back, and stores the last logs.
+    pub async fn drain(mut self) {
+        const HAND_BACK: Duration = Duration::from_secs(5);
+        self.inner.drain.send_replace(true);
+        self.inner.running.tell_all(Told::Stop);
+        let grace = Duration::from_millis(self.inner.settings.drain_grace_ms);
+        if tokio::time::timeout(grace, self.inner.running.empty()).await.is_err() {
+            tracing::warn!(chunks = self.inner.running.count(), "the grace is over: handing chunks back");
+            self.inner.running.tell_all(Told::HandBack);
+            if tokio::time::timeout(HAND_BACK, self.inner.running.empty()).await.is_err() {
+                tracing::error!(chunks = self.inner.running.count(), "chunks could not be handed back; the sweep will");
+            }
+        }
+        self.loops.shutdown().await;
+        if tokio::time::timeout(HAND_BACK, self.inner.logbook.flush()).await.is_err() {
+            tracing::error!("the last log lines could not be stored");
+        }
+    }
+}
+
+async fn sweep_all(inner: &Inner) -> Result<(), StoreError> {
+    let params = SweepParams { limit: SWEEP_AT_ONCE, all: true, cancel_grace_ms: inner.settings.cancel_grace_ms };
+    loop {
+        let swept = announce(&inner.bus, &inner.wake, inner.store.sweep(params).await?);
+        if swept > 0 {
+            tracing::info!(tasks = swept, "took over tasks that were running when the service stopped");
+        }
+        if swept < SWEEP_AT_ONCE {
+            return Ok(());
+        }
+    }
+}
+
+fn start_loops(inner: &Arc<Inner>) -> JoinSet<()> {
+    let mut set = JoinSet::new();
+    macro_rules! start {
+        ($name:literal, $run:expr) => {{
+            let inner = inner.clone();
+            set.spawn(async move { supervised($name, || $run(inner.clone())).await });
+        }};
+    }
+    start!("claim", loops::claim);
+    start!("heartbeat", loops::heartbeat);
+    start!("sweep", loops::sweep);
+    start!("clean", loops::clean);
+    start!("listen", |inner: Arc<Inner>| {
+        let signals = inner.bus.subscribe();
+        loops::listen(inner, signals)
+    });
+    start!("reports", |inner: Arc<Inner>| async move { inner.reports.clone().run().await });
+    set
+}

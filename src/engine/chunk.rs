@@ -1,0 +1,248 @@
+//! Running one task's chunks on this node: call the handler, hold it to its time, commit what it answers, go on.
+//!
+//! While nobody else waits for the place, the next chunk runs here at once under the same lease and token; after
+//! [`KEEP_PLACE_MS`] the place is given up all the same, so that the queue moves.
+//!
+//! Named failure cases. The handler panics: a failed attempt. It runs over its time: dropped, recorded as `timeout`. The
+//! lease is lost: dropped, and nothing is committed or pushed. The commit is refused as stale: nothing is marked. The
+//! database is away: the commit is tried until the lease's own end. An effect is refused by the database: nothing of the
+//! chunk was applied, and it counts as a failed attempt.
+
+use super::Inner;
+use super::host::Host;
+use super::logbook::Origin;
+use super::running::{Told, hears};
+use crate::core::action::Action;
+use crate::core::chunk::{Failure, Outcome};
+use crate::core::lifecycle::{ChunkEnd, Ended};
+use crate::core::task::{ErrorKind, Task};
+use crate::core::time::Mono;
+use crate::core::view::Documents;
+use crate::handler::{ChunkContext, ChunkIn, Counted, HandlerError, TaskInfo};
+use crate::store::logs::Level;
+use crate::store::{ChunkCommit, Claimed, Committed};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// How long a task may keep its place from chunk to chunk, ms.
+const KEEP_PLACE_MS: u64 = 30_000;
+/// Between two tries of a commit while the database is away.
+const COMMIT_AGAIN: Duration = Duration::from_millis(250);
+
+/// How a call of a handler ended.
+enum Called {
+    Answered(Box<Outcome>),
+    HandedBack,
+    Lost,
+}
+
+/// Runs a claimed task until it gives its place up.
+pub(super) async fn run_task(engine: Arc<Inner>, claimed: Claimed, claimed_at: Mono, heard: watch::Receiver<Told>) {
+    let (id, token) = (claimed.task.id, claimed.task.fencing_token);
+    let mut next = Some(claimed);
+    while let Some(Claimed { task, documents }) = next.take() {
+        let may_keep = engine.clock.mono() - claimed_at < KEEP_PLACE_MS;
+        next = run_chunk(&engine, task, documents, &heard, may_keep).await;
+    }
+    engine.reports.forget(id);
+    engine.running.leave(id, token);
+    engine.wake.notify_one();
+}
+
+/// One chunk from call to commit; answers the next one if it runs here at once.
+async fn run_chunk(
+    engine: &Arc<Inner>,
+    task: Task,
+    documents: Documents,
+    heard: &watch::Receiver<Told>,
+    may_keep: bool,
+) -> Option<Claimed> {
+    let origin = Origin {
+        tenant: task.tenant.as_str().into(),
+        task: task.id,
+        token: task.fencing_token,
+        chunk: task.chunks + 1,
+    };
+    let action = engine.catalogue.actions.get(&task.action).cloned();
+    let cx = Arc::new(context(engine, &task, &documents, origin.clone(), heard));
+    let called = call(engine, &task, action.as_deref(), cx.clone(), heard).await;
+    let effects = cx.take_effects();
+    let end = match called {
+        Called::Lost => {
+            tracing::info!(task = %task.id, chunk = origin.chunk, "dropped a chunk whose lease is lost");
+            return None;
+        }
+        Called::HandedBack => ChunkEnd::HandedBack,
+        Called::Answered(outcome) => ChunkEnd::Answered(Box::new(settled(engine, &origin, *outcome))),
+    };
+    let draining = engine.draining();
+    let commit = ChunkCommit {
+        task: task.id,
+        token: task.fencing_token,
+        chunk: origin.chunk,
+        effects: if matches!(end, ChunkEnd::HandedBack) { Vec::new() } else { effects },
+        end,
+        retry: action.as_ref().map(|a| a.retry).unwrap_or_default(),
+        unit_random: engine.rng.unit(),
+        continue_for_ms: (may_keep && !draining).then_some(engine.settings.lease_ms),
+    };
+    let committed = commit_until_lease_end(engine, commit.clone()).await?;
+    let committed = match committed.effect_fault {
+        None => committed,
+        Some(fault) => {
+            engine.logbook.log(&origin, Level::Error, "taskbell", &format!("The database refused an effect: {fault}"));
+            let failure =
+                Failure::new(ErrorKind::Handler, "effect-refused", "The database refused a row of this step.");
+            let outcome = Outcome::Fail(failure.detail(fault));
+            let end = ChunkEnd::Answered(Box::new(outcome));
+            commit_until_lease_end(engine, ChunkCommit { end, effects: Vec::new(), ..commit }).await?
+        }
+    };
+    follow_up(engine, &origin, commit.end, committed, documents)
+}
+
+/// What follows from a commit: the words in the log, and the next chunk if the lease was kept.
+fn follow_up(
+    engine: &Inner,
+    origin: &Origin,
+    end: ChunkEnd,
+    committed: Committed,
+    mut documents: Documents,
+) -> Option<Claimed> {
+    let task = committed.task?;
+    let failed = matches!(&end, ChunkEnd::Answered(o) if matches!(**o, Outcome::Fail(_)));
+    if let Some(error) = task.error.as_ref().filter(|_| failed && committed.ended != Ended::Stale) {
+        let text = format!("Attempt {} failed ({}): {}", task.attempts, error.code, error.message);
+        let detail = error.detail.as_ref().map(|d| format!("\n{d}")).unwrap_or_default();
+        engine.logbook.log(origin, Level::Error, "taskbell", &(text + &detail));
+    }
+    match committed.ended {
+        Ended::Applied { continues: true } => {
+            engine.running.renewed(task.id, task.fencing_token, engine.lease_end_from_now());
+            if let ChunkEnd::Answered(outcome) = end
+                && let Outcome::More { checkpoint: Some(checkpoint), .. } = *outcome
+            {
+                documents.checkpoint = Some(checkpoint);
+            }
+            Some(Claimed { task, documents })
+        }
+        Ended::Stale => {
+            tracing::warn!(task = %task.id, chunk = origin.chunk, "a chunk's end came too late and changed nothing");
+            None
+        }
+        _ => None,
+    }
+}
+
+fn context(
+    engine: &Arc<Inner>,
+    task: &Task,
+    documents: &Documents,
+    origin: Origin,
+    heard: &watch::Receiver<Told>,
+) -> ChunkContext {
+    let action = engine.catalogue.actions.get(&task.action);
+    let title = task.title.clone().or_else(|| action.map(|a| a.title.get("en").to_owned()));
+    let chunk = ChunkIn {
+        task: TaskInfo {
+            id: task.id,
+            tenant: task.tenant.clone(),
+            action: task.action.clone(),
+            title: title.unwrap_or_else(|| task.action.clone()),
+            owner: task.owner.clone(),
+            record: task.record.clone(),
+            params: documents.params.clone(),
+            idempotency_key: task.idempotency_key.clone(),
+            created_at: task.created_at,
+            schedule: None,
+        },
+        chunk: origin.chunk,
+        attempt: task.attempt(),
+        fencing_token: task.fencing_token,
+        checkpoint: documents.checkpoint.clone(),
+        last_error: task.error.as_ref().map(|e| e.code.clone()),
+        progress: Counted { current: task.progress.current, total: task.progress.total },
+        deadline: task.deadline,
+    };
+    let host = Host {
+        store: engine.store.clone(),
+        files: engine.files.clone(),
+        reports: engine.reports.clone(),
+        logbook: engine.logbook.clone(),
+        owner: task.owner.clone(),
+        heard: heard.clone(),
+        origin,
+    };
+    ChunkContext::new(chunk, Arc::new(host))
+}
+
+/// Calls the handler in a task of its own, so that a panic ends the chunk and not the node.
+async fn call(
+    engine: &Inner,
+    task: &Task,
+    action: Option<&Action>,
+    cx: Arc<ChunkContext>,
+    heard: &watch::Receiver<Told>,
+) -> Called {
+    let Some(handler) = engine.registry.get(&task.action) else { return Called::HandedBack };
+    let limit_ms = action.map_or(30_000, |a| a.chunk_timeout_ms).unsigned_abs();
+    let mut running = tokio::spawn(async move { handler.run(&cx).await });
+    let ended = tokio::select! {
+        ended = &mut running => Some(ended),
+        told = hears(heard, Told::HandBack) => {
+            running.abort();
+            return if told == Told::Lost { Called::Lost } else { Called::HandedBack };
+        }
+        () = tokio::time::sleep(Duration::from_millis(limit_ms)) => None,
+    };
+    let failure = match ended {
+        Some(Ok(Ok(outcome))) => return Called::Answered(Box::new(outcome)),
+        Some(Ok(Err(HandlerError::HandedBack))) => return Called::HandedBack,
+        Some(Ok(Err(error))) => error.into_failure(),
+        Some(Err(panicked)) => {
+            tracing::error!(task = %task.id, action = %task.action, "a handler panicked: {panicked}");
+            let failure = Failure::new(ErrorKind::Handler, "panic", "The handler broke down.");
+            Some(failure.detail(panicked.to_string()))
+        }
+        None => {
+            running.abort();
+            let text = format!("A step took longer than its limit of {} s.", limit_ms as f64 / 1000.0);
+            Some(Failure::new(ErrorKind::Timeout, "timeout", text))
+        }
+    };
+    failure.map_or(Called::HandedBack, |f| Called::Answered(Box::new(Outcome::Fail(f))))
+}
+
+/// Holds an outcome against its limits, writes its log lines, and puts what was reported last under what it tells.
+fn settled(engine: &Inner, origin: &Origin, mut outcome: Outcome) -> Outcome {
+    if let Err(bad) = outcome.check() {
+        return Outcome::Fail(Failure::new(ErrorKind::BadOutcome, "bad-outcome", bad.to_string()));
+    }
+    let reported = engine.reports.withdraw(origin.task);
+    if let Outcome::More { told, .. } | Outcome::Done { told, .. } = &mut outcome {
+        for line in told.log.drain(..) {
+            engine.logbook.log(origin, Level::Info, "handler", &line);
+        }
+        if let Some(older) = reported {
+            told.report = std::mem::take(&mut told.report).over(older);
+        }
+    }
+    outcome
+}
+
+async fn commit_until_lease_end(engine: &Inner, commit: ChunkCommit) -> Option<Committed> {
+    loop {
+        match engine.commits.call(commit.clone()).await {
+            Ok(committed) => return Some(committed),
+            Err(e) if e.is_transient() && engine.running.holds(commit.task, commit.token, engine.clock.mono()) => {
+                tracing::warn!(task = %commit.task, error = %e, "a commit is tried again");
+                tokio::time::sleep(COMMIT_AGAIN).await;
+            }
+            Err(e) => {
+                tracing::error!(task = %commit.task, error = %e, "a chunk's end could not be stored");
+                return None;
+            }
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! The loops of a node: claim, heartbeat, sweep, listen, clean. Each is supervised: one that breaks down is logged and
+//! started again.
+//!
+//! Wake-ups only save time. With all of them lost, work starts within one poll, for the poll asks the database.
+
+use super::chunk::run_task;
+use super::commands::announce;
+use super::running::Told;
+use super::{Inner, SWEEP_AT_ONCE};
+use crate::bus::{Signal, Subscription};
+use crate::core::change::Change;
+use crate::core::task::State;
+use crate::store::{ClaimParams, RenewParams, Renewed, SweepParams};
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::task::AbortOnDropHandle;
+
+/// The most chunks of one claim.
+const CLAIM_AT_ONCE: usize = 100;
+/// How often files whose time is over are looked for.
+const CLEAN_EVERY: Duration = Duration::from_secs(60);
+/// Before a loop that broke down is started again.
+const REST: Duration = Duration::from_secs(1);
+
+/// Runs a loop for ever: one that panics is logged and started again.
+pub(super) async fn supervised<F, Fut>(name: &'static str, run: F)
+where
+    F: Fn() -> Fut,
+    Fut: Future<Output = ()> + Send + 'static,
+{
+    while let Err(broke) = AbortOnDropHandle::new(tokio::spawn(run())).await {
+        if broke.is_cancelled() {
+            return;
+        }
+        tracing::error!(loop_name = name, "an engine loop broke down and is started again: {broke}");
+        tokio::time::sleep(REST).await;
+    }
+}
+
+/// Claims what is due into the free places.
+pub(super) async fn claim(engine: Arc<Inner>) {
+    let mut after_tenant = None;
+    while !engine.draining() {
+        let free = engine.settings.parallelism.saturating_sub(engine.running.count()).min(CLAIM_AT_ONCE);
+        let mut wait = engine.poll_ms();
+        if free > 0 {
+            let claimed_at = engine.clock.mono();
+            let params = ClaimParams {
+                node: engine.settings.node.clone(),
+                actions: engine.registry.actions(),
+                tenants: engine.settings.tenants.clone(),
+                limit: free,
+                lease_ms: engine.settings.lease_ms,
+                after_tenant: after_tenant.clone(),
+            };
+            match engine.store.claim(params).await {
+                Ok(written) => {
+                    // Places are taken before anybody hears of the claim, so that an answer to it finds them.
+                    let lease_end = claimed_at + engine.settings.lease_ms.unsigned_abs();
+                    let places: Vec<_> = written
+                        .answer
+                        .iter()
+                        .map(|c| engine.running.enter(c.task.id, c.task.fencing_token, lease_end))
+                        .collect();
+                    let claimed = announce(&engine.bus, &engine.wake, written);
+                    let full = claimed.len() == free;
+                    for (claimed, heard) in claimed.into_iter().zip(places) {
+                        after_tenant = Some(claimed.task.tenant.clone());
+                        tokio::spawn(run_task(engine.clone(), claimed, claimed_at, heard));
+                    }
+                    if !full {
+                        wait = engine.until_next_due(wait).await;
+                    }
+                }
+                Err(e) => tracing::warn!(error = %e, "the claim failed and is tried again"),
+            }
+        }
+        tokio::select! {
+            () = engine.wake.notified() => {}
+            () = tokio::time::sleep(Duration::from_millis(wait)) => {}
+            () = engine.drain_began() => {}
+        }
+    }
+}
+
+/// Renews the leases of all running chunks in one statement, and hears what was asked of them.
+pub(super) async fn heartbeat(engine: Arc<Inner>) {
+    loop {
+        tokio::time::sleep(Duration::from_millis(engine.settings.heartbeat_ms)).await;
+        let held = engine.running.held();
+        let asked_at = engine.clock.mono();
+        if !held.is_empty() {
+            let node = engine.settings.node.clone();
+            let params = RenewParams { node, held: held.clone(), lease_ms: engine.settings.lease_ms };
+            match engine.store.renew(params).await {
+                Ok(answers) => {
+                    let lease_end = asked_at + engine.settings.lease_ms.unsigned_abs();
+                    for ((id, token), answer) in held.into_iter().zip(answers) {
+                        match answer {
+                            Renewed::Stale => engine.running.tell(id, Some(token), Told::Lost),
+                            Renewed::Ok => engine.running.renewed(id, token, lease_end),
+                            Renewed::Stop => {
+                                engine.running.renewed(id, token, lease_end);
+                                engine.running.tell(id, Some(token), Told::Stop);
+                            }
+                        }
+                    }
+                }
+                Err(e) => tracing::warn!(error = %e, "leases could not be renewed; work goes on until they end"),
+            }
+        }
+        let dropped = engine.running.drop_expired(engine.clock.mono());
+        if dropped > 0 {
+            tracing::warn!(dropped, "dropped chunks whose leases ended");
+        }
+    }
+}
+
+/// Takes what time has undone.
+pub(super) async fn sweep(engine: Arc<Inner>) {
+    loop {
+        let limit = SWEEP_AT_ONCE;
+        let params = SweepParams { limit, all: false, cancel_grace_ms: engine.settings.cancel_grace_ms };
+        match engine.store.sweep(params).await {
+            Ok(written) => {
+                if announce(&engine.bus, &engine.wake, written) == limit {
+                    continue;
+                }
+            }
+            Err(e) => tracing::warn!(error = %e, "the sweep failed and is tried again"),
+        }
+        tokio::time::sleep(Duration::from_millis(engine.settings.sweep_ms)).await;
+    }
+}
+
+/// Hears what was asked of running tasks on this node at once, before the next heartbeat brings it.
+pub(super) async fn listen(engine: Arc<Inner>, mut signals: Subscription) {
+    while let Some(signal) = signals.next().await {
+        let Signal::Changes(changes) = signal else { continue };
+        for change in changes.iter() {
+            let id = change.task_id();
+            let Some(token) = engine.running.token(id) else { continue };
+            match change {
+                Change::Task(task) if task.fencing_token > token => engine.running.tell(id, Some(token), Told::Lost),
+                Change::Task(task) if task.fencing_token == token => match task.state {
+                    State::Pausing | State::Cancelling => engine.running.tell(id, Some(token), Told::Stop),
+                    State::Running if !engine.draining() => engine.running.tell(id, Some(token), Told::GoOn),
+                    _ => {}
+                },
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Removes files whose time is over.
+pub(super) async fn clean(engine: Arc<Inner>) {
+    loop {
+        match engine.files.clean(SWEEP_AT_ONCE).await {
+            Ok(0) => {}
+            Ok(removed) => tracing::info!(removed, "removed files whose time is over"),
+            Err(e) => tracing::warn!(error = %e, "old files could not be removed and are tried again"),
+        }
+        tokio::time::sleep(CLEAN_EVERY).await;
+    }
+}

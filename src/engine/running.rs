@@ -1,0 +1,143 @@
+//! The chunks under way on this node: who holds which lease, until when by the monotonic clock, and who is to stop.
+//!
+//! A failed renewal means "unknown": the chunk goes on until its lease's own end by this table's clock, then it is dropped.
+
+use crate::core::ids::{FencingToken, TaskId};
+use crate::core::time::Mono;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{Notify, watch};
+
+/// What a running chunk is told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Told {
+    /// Go on.
+    #[default]
+    GoOn,
+    /// Come to an end: somebody asked, or the node drains.
+    Stop,
+    /// The grace of the drain is over: give the chunk back.
+    HandBack,
+    /// The lease is lost: whatever you do counts for nothing.
+    Lost,
+}
+
+struct Place {
+    token: FencingToken,
+    lease_end: Mono,
+    told: watch::Sender<Told>,
+}
+
+/// The table.
+#[derive(Default)]
+pub(super) struct Running {
+    places: Mutex<HashMap<TaskId, Place>>,
+    emptied: Notify,
+}
+
+impl Running {
+    fn places(&self) -> MutexGuard<'_, HashMap<TaskId, Place>> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a place for a claimed chunk; answers where it hears what it is told.
+    pub fn enter(&self, id: TaskId, token: FencingToken, lease_end: Mono) -> watch::Receiver<Told> {
+        let (told, heard) = watch::channel(Told::GoOn);
+        self.places().insert(id, Place { token, lease_end, told });
+        heard
+    }
+
+    /// Gives the place of a chunk up, unless a newer claim of the same task has taken it.
+    pub fn leave(&self, id: TaskId, token: FencingToken) {
+        let mut places = self.places();
+        if places.get(&id).is_some_and(|p| p.token == token) {
+            places.remove(&id);
+        }
+        if places.is_empty() {
+            self.emptied.notify_waiters();
+        }
+    }
+
+    /// Chunks under way.
+    pub fn count(&self) -> usize {
+        self.places().len()
+    }
+
+    /// Waits until no chunk is under way.
+    pub async fn empty(&self) {
+        loop {
+            let emptied = self.emptied.notified();
+            if self.count() == 0 {
+                return;
+            }
+            emptied.await;
+        }
+    }
+
+    /// What is held, for the renewal.
+    pub fn held(&self) -> Vec<(TaskId, FencingToken)> {
+        let mut held: Vec<_> = self.places().iter().map(|(id, p)| (*id, p.token)).collect();
+        held.sort_unstable_by_key(|(id, _)| *id);
+        held
+    }
+
+    /// Whether a lease is still ours by our own clock.
+    pub fn holds(&self, id: TaskId, token: FencingToken, now: Mono) -> bool {
+        self.places().get(&id).is_some_and(|p| p.token == token && p.lease_end > now)
+    }
+
+    /// A lease was lengthened.
+    pub fn renewed(&self, id: TaskId, token: FencingToken, lease_end: Mono) {
+        if let Some(place) = self.places().get_mut(&id).filter(|p| p.token == token) {
+            place.lease_end = place.lease_end.max(lease_end);
+        }
+    }
+
+    /// Tells a chunk something; it hears only what is stronger than what it heard before, but for a stop taken back.
+    pub fn tell(&self, id: TaskId, token: Option<FencingToken>, told: Told) {
+        if let Some(place) = self.places().get(&id).filter(|p| token.is_none_or(|t| t == p.token)) {
+            place.told.send_if_modified(|now| {
+                let changes = told > *now || (told == Told::GoOn && *now == Told::Stop);
+                if changes {
+                    *now = told;
+                }
+                changes
+            });
+        }
+    }
+
+    /// The token of a task that runs here.
+    pub fn token(&self, id: TaskId) -> Option<FencingToken> {
+        self.places().get(&id).map(|p| p.token)
+    }
+
+    /// Tells all.
+    pub fn tell_all(&self, told: Told) {
+        for (id, _) in self.held() {
+            self.tell(id, None, told);
+        }
+    }
+
+    /// Drops chunks whose lease has ended by our own clock; answers how many.
+    pub fn drop_expired(&self, now: Mono) -> usize {
+        let expired: Vec<_> =
+            self.places().iter().filter(|(_, p)| p.lease_end <= now).map(|(id, p)| (*id, p.token)).collect();
+        for (id, token) in &expired {
+            self.tell(*id, Some(*token), Told::Lost);
+        }
+        expired.len()
+    }
+}
+
+/// Waits until a chunk is told at least this.
+pub(super) async fn hears(heard: &watch::Receiver<Told>, at_least: Told) -> Told {
+    let mut heard = heard.clone();
+    match heard.wait_for(|told| *told >= at_least).await {
+        Ok(told) => *told,
+        // The place is gone: nobody will tell anything any more.
+        Err(_) => Told::Lost,
+    }
+}
+
+/// The table, shared.
+pub(super) type SharedRunning = Arc<Running>;
