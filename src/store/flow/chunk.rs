@@ -57,6 +57,7 @@ async fn commit_one(tx: &mut dyn Tx, work: &mut Work, item: &ChunkCommit) -> Res
         return Ok((ended, None));
     }
     if !item.effects.is_empty()
+        && keeps_work(&item.end)
         && let Some(fault) = tx.run_effects(&item.effects).await?
     {
         work.undo(item.task);
@@ -64,6 +65,11 @@ async fn commit_one(tx: &mut dyn Tx, work: &mut Work, item: &ChunkCommit) -> Res
     }
     work.documents.extend(documents);
     Ok((ended, None))
+}
+
+/// Whether the end of a chunk commits its work. What a failed or handed back chunk wrote never happened.
+fn keeps_work(end: &ChunkEnd) -> bool {
+    matches!(end, ChunkEnd::Answered(outcome) if !matches!(outcome.as_ref(), Outcome::Fail(_)))
 }
 
 fn documents_of(item: &ChunkCommit) -> Vec<Document> {
