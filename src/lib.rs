@@ -13,6 +13,7 @@
 //! | [`push`] | WebSocket protocol, hub, sessions, snapshots | core, store, bus |
 //! | [`web`] | HTTP API and pages | core, store, push, the engine's command handle |
 //! | [`telemetry`] | the process's own log, secrets masked | core, config |
+//! | [`demo`] | the demo's tables, rows and files, made before the server starts | core, store, handler |
 //! | [`app`] | composition root, the only file that knows every layer | all |
 //! | [`cli`] | the command line | core, config, telemetry, app |
 //!
@@ -25,6 +26,7 @@ pub mod bus;
 pub mod cli;
 pub mod config;
 pub mod core;
+pub mod demo;
 pub mod engine;
 pub mod handler;
 pub mod store;

@@ -7,6 +7,7 @@
 //! beside this one, a line where the registry is filled, a test, a section in docs/handlers.md.
 
 pub mod context;
+pub mod demo;
 pub mod native;
 
 pub use context::{ChunkContext, ChunkHost, ChunkIn, Counted, FileContent, TaskInfo};

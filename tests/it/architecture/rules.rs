@@ -15,7 +15,7 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
     ("push", &["core", "store", "bus"]),
     ("web", &["core", "store", "push", "engine"]),
     ("telemetry", &["core", "config"]),
-    ("demo", &["core", "handler"]),
+    ("demo", &["core", "store", "handler"]),
     ("app", &["core", "config", "store", "bus", "handler", "engine", "push", "web", "telemetry", "demo"]),
     ("cli", &["core", "config", "telemetry", "app"]),
     ("main", &["core", "config", "telemetry", "app", "cli"]),
