@@ -7,6 +7,7 @@
 
 mod architecture;
 mod cli;
+mod handler;
 mod scenario;
 mod store;
 mod support;
