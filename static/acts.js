@@ -1,0 +1,90 @@
+/**
+ * What a person can do with a task: cancel, pause, resume, retry, delete.
+ *
+ * Buttons are drawn from the task's `can` and from nothing else. A question names the task and what stays. Nothing is
+ * shown as done before the server confirmed it: until then the button is pending. A second click while one is under way
+ * does nothing; a 409 fetches the task as it is now and says why.
+ */
+import { call } from './api.js';
+import { ask } from './dialog.js';
+import { h, icon } from './dom.js';
+import { t } from './i18n.js';
+import { amount } from './words.js';
+
+/** The order of the buttons; what a server lists beyond them has no button here. */
+const KNOWN = ['resume', 'retry', 'pause', 'cancel', 'delete'];
+const inFlight = new Set();
+
+/** The buttons for what the caller may do now. */
+export function actButtons(task, { only = null, icons = false } = {}) {
+  const may = new Set(task.can ?? []);
+  return KNOWN.filter((name) => may.has(name) && (!only || only.includes(name))).map((name) =>
+    h('button', {
+      class: 'tb-button', type: 'button', 'data-size': icons ? null : 'small', 'data-do': name, 'data-look': name === 'delete' ? 'quiet' : null,
+      'aria-label': t('do.named', { do: t(`do.${name}`), title: task.title }),
+    }, icons ? icon(name) : null, t(`do.${name}`)));
+}
+
+/** Makes the act buttons below `root` work. `tasks` is the store; `taskOf(element)` gives the task a button is for. */
+export function listenForActs(root, tasks, taskOf, onNote = () => {}) {
+  root.addEventListener('click', (event) => {
+    const button = event.composedPath()[0]?.closest?.('[data-do]');
+    if (!button || !root.contains(button)) return;
+    const task = taskOf(button);
+    if (!task) return;
+    event.preventDefault();
+    act(button.dataset.do, task, tasks, button, (text) => onNote(task.id, text));
+  });
+}
+
+async function act(name, task, tasks, button, note) {
+  const key = `${name} ${task.id}`;
+  if (inFlight.has(key)) return;
+  inFlight.add(key);
+  try {
+    if (!(await confirmed(name, task, button))) return;
+    button.setAttribute('data-pending', '');
+    await send(name, task, tasks, note);
+  } finally {
+    inFlight.delete(key);
+    button.removeAttribute('data-pending');
+  }
+}
+
+async function send(name, task, tasks, note) {
+  try {
+    if (name === 'delete') {
+      await call('DELETE', `api/v1/tasks/${task.id}`);
+      tasks.remove(task.id, Infinity);
+      return;
+    }
+    const answer = await call('POST', `api/v1/tasks/${task.id}/${name}`, {});
+    tasks.merge([answer]);
+  } catch (problem) {
+    if (problem.status === 409) await refreshed(task.id, tasks);
+    note(problem.status === 409 ? t('say.changed', { reason: problem.message }) : problem.message);
+  }
+}
+
+async function refreshed(id, tasks) {
+  await call('GET', `api/v1/tasks/${id}`).then((now) => tasks.merge([now]), () => {});
+}
+
+/** The question before an act that loses or repeats something. A pause asks nothing: it can be taken back. */
+function confirmed(name, task, opener) {
+  const { current = 0, unit } = task.progress ?? {};
+  const count = current > 0 ? amount(current, unit) : null;
+  const asked = { opener, title: t(`ask.${name}.title`, { title: task.title }), no: t('ask.no') };
+  switch (name) {
+    case 'cancel':
+      return ask({ ...asked, text: count ? t('ask.cancel.kept', { count }) : t('ask.cancel.none'), yes: t('ask.cancel.yes'), no: t('ask.cancel.no'), danger: true });
+    case 'resume':
+      return ask({ ...asked, text: count ? t('ask.resume.from', { count }) : t('ask.resume.start'), yes: t('ask.resume.yes') });
+    case 'retry':
+      return ask({ ...asked, text: count ? t('ask.retry.risk', { count }) : t('ask.retry.clean'), yes: t('ask.retry.yes') });
+    case 'delete':
+      return ask({ ...asked, text: t('ask.delete.text'), yes: t('ask.delete.yes'), danger: true });
+    default:
+      return true;
+  }
+}

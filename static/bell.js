@@ -1,0 +1,180 @@
+/**
+ * `<taskbell-bell>`: the bell with its badge and ring, and the panel with the tasks of the person who looks.
+ *
+ * What the element holds in the page (a plain link) shows until the script has taken over. Badge and running figure are
+ * the server's counts. A finished task is marked seen after it was rendered for a second in the open panel. Opening asks
+ * for the truth once. Must never poll, and must never move a row under pointer or focus (groups.js keeps that).
+ */
+import { listenForActs } from './acts.js';
+import { address } from './api.js';
+import { center } from './center.js';
+import { h, icon, setAttribute, setText, svg } from './dom.js';
+import { styledRoot } from './element.js';
+import { Groups } from './groups.js';
+import { t } from './i18n.js';
+import { liveBanner, liveIndicator } from './live.js';
+import { emptyPlace, skeleton } from './row.js';
+import { everySecond, serverNow } from './time.js';
+import { ended } from './words.js';
+
+const SEEN_AFTER_MS = 1_000;
+
+export class TaskbellBell extends HTMLElement {
+  #center = null;
+  #button = null;
+  #panel = null;
+  #groups = null;
+  #shownAt = new Map();
+  #part = {};
+
+  /** Whether the panel is open. */
+  get open() {
+    return Boolean(this.#panel && !this.#panel.hidden);
+  }
+
+  async connectedCallback() {
+    if (this.#center) return;
+    this.#center = await center({ url: this.getAttribute('url') ?? undefined, getToken: this.getToken });
+    const root = await styledRoot(this);
+    root.replaceChildren(this.#draw());
+    this.#center.tasks.subscribe(() => this.#paint());
+    everySecond(() => this.#tick());
+    document.addEventListener('pointerdown', (event) => this.open && !event.composedPath().includes(this) && this.#toggle(false));
+    this.addEventListener('keydown', (event) => event.key === 'Escape' && this.open && !this.shadowRoot.querySelector('dialog') && this.#toggle(false));
+    this.#paint();
+  }
+
+  /** Opens the panel and puts the focus on a task. */
+  async show(id) {
+    this.#toggle(true);
+    await this.#center?.connection.refresh().catch(() => {});
+    this.#groups?.rows.get(id)?.focus();
+  }
+
+  #draw() {
+    const part = this.#part;
+    part.arc = svg('circle', { cx: 17, cy: 17, r: 16, pathLength: 100, 'stroke-dasharray': '0 100' });
+    part.ring = svg('svg', { class: 'tb-ring', viewBox: '0 0 34 34', 'aria-hidden': 'true', 'data-ring': 'none' }, svg('circle', { cx: 17, cy: 17, r: 16 }), part.arc);
+    part.badge = h('span', { class: 'tb-badge', part: 'badge', 'aria-hidden': 'true', hidden: true });
+    this.#button = h('button', {
+      class: 'tb-bell-button', part: 'button', type: 'button', 'aria-expanded': 'false', 'aria-controls': 'panel', 'aria-haspopup': 'dialog',
+      onclick: () => this.#toggle(!this.open),
+    }, part.ring, icon('bell'), part.badge);
+    this.#panel = this.#drawPanel();
+    return h('div', { class: 'tb-bell' }, this.#button, this.#panel);
+  }
+
+  #drawPanel() {
+    const part = this.#part;
+    const { connection } = this.#center;
+    part.fresh = h('button', { class: 'tb-button', type: 'button', 'data-size': 'small', 'data-look': 'primary', onclick: () => this.#paintRows(true) });
+    part.freshBar = h('div', { class: 'tb-fresh', hidden: true }, part.fresh);
+    part.rows = h('div');
+    part.empty = h('div', {}, skeleton());
+    part.more = h('p', { class: 'tb-empty', hidden: true }, t('bell.more'));
+    part.read = h('button', { class: 'tb-button', type: 'button', 'data-look': 'quiet', 'data-size': 'small', onclick: () => this.#markAllRead() }, icon('check'), t('bell.mark_read'));
+    this.#groups = new Groups(part.rows, { titleOf: (id) => this.#center.tasks.get(id)?.title, onWaiting: (n) => this.#fresh(n) });
+    listenForActs(part.rows, this.#center.tasks, (element) => this.#center.tasks.get(element.closest('[data-task]')?.dataset.task), (id, text) => this.#groups.note(id, text));
+    part.rows.addEventListener('click', (event) => this.#read(event));
+    return h('section', { class: 'tb-panel', id: 'panel', part: 'panel', role: 'dialog', 'aria-label': t('bell.panel'), tabindex: '-1', hidden: true },
+      h('div', { class: 'tb-panel-head' }, h('h2', {}, t('bell.panel')), part.read,
+        iconButton('refresh', t('bell.refresh'), (event) => this.#refresh(event.currentTarget)),
+        iconButton('cancel', t('ask.close'), () => this.#toggle(false))),
+      h('div', {}, liveBanner(connection), part.freshBar),
+      h('div', { class: 'tb-panel-body' }, part.rows, part.empty, part.more),
+      h('div', { class: 'tb-panel-foot' }, h('a', { class: 'tb-link', href: address('notifications').href }, t('bell.all')), liveIndicator(connection)));
+  }
+
+  #toggle(open) {
+    if (open === this.open) return;
+    this.#panel.hidden = !open;
+    setAttribute(this.#button, 'aria-expanded', String(open));
+    this.#shownAt.clear();
+    if (open) {
+      this.#paintRows(true);
+      this.#panel.focus({ preventScroll: true });
+      this.#center.connection.refresh().catch(() => {});
+    } else if (!this.#panel.contains(this.shadowRoot.activeElement) || this.shadowRoot.activeElement) {
+      this.#button.focus({ preventScroll: true });
+    }
+  }
+
+  #paint() {
+    const { counts } = this.#center.tasks;
+    const part = this.#part;
+    const unseen = counts?.unseen ?? 0;
+    const running = counts?.running ?? 0;
+    setAttribute(part.badge, 'hidden', unseen === 0);
+    setText(part.badge, unseen > 99 ? '99+' : String(unseen));
+    const name = [t('bell.label'), unseen ? t('bell.new', { n: unseen }) : null, running ? t('bell.running', { n: running }) : null].filter(Boolean).join(', ');
+    setAttribute(this.#button, 'aria-label', name);
+    setAttribute(this.#button, 'title', name);
+    this.#paintRing(running);
+    if (this.open) this.#paintRows(false);
+  }
+
+  /** One arc for the overall share when all totals are known; else a quiet turn. */
+  #paintRing(running) {
+    const shares = this.#center.tasks.list().filter((task) => task.state === 'running').map((task) => task.progress?.percent);
+    const known = shares.length > 0 && shares.every((share) => Number.isFinite(share));
+    const share = known ? shares.reduce((sum, each) => sum + each, 0) / shares.length : 28;
+    setAttribute(this.#part.ring, 'data-ring', running === 0 ? 'none' : known ? 'arc' : 'spin');
+    setAttribute(this.#part.arc, 'stroke-dasharray', `${Math.max(2, share).toFixed(1)} 100`);
+  }
+
+  #paintRows(force) {
+    const part = this.#part;
+    const tasks = this.#center.tasks.list().filter((task) => !task.archived);
+    const loaded = this.#center.tasks.counts !== null;
+    this.#groups.show(tasks, serverNow(), force);
+    setAttribute(part.rows, 'hidden', tasks.length === 0);
+    setAttribute(part.empty, 'hidden', tasks.length > 0);
+    setAttribute(part.more, 'hidden', !this.#center.tasks.more);
+    setAttribute(part.read, 'hidden', !tasks.some((task) => ended(task) && task.read === false));
+    if (loaded && tasks.length === 0 && !part.empty.querySelector('.tb-empty')) {
+      part.empty.replaceChildren(emptyPlace({ title: t('list.none.title'), text: t('list.none.text') }));
+    }
+  }
+
+  #fresh(n) {
+    setAttribute(this.#part.freshBar, 'hidden', n === 0);
+    setText(this.#part.fresh, t('bell.fresh', { n }));
+  }
+
+  #tick() {
+    if (!this.open) return;
+    this.#paintRows(false);
+    const now = performance.now();
+    const seen = [];
+    for (const [id, row] of this.#groups.rows) {
+      const task = this.#center.tasks.get(id);
+      if (!task || !ended(task) || task.seen !== false || !row.checkVisibility()) continue;
+      if (!this.#shownAt.has(id)) this.#shownAt.set(id, now);
+      else if (now - this.#shownAt.get(id) >= SEEN_AFTER_MS) seen.push(id);
+    }
+    for (const id of seen) this.#shownAt.set(id, Infinity);
+    this.#center.mark('seen', seen).catch(() => {});
+  }
+
+  #read(event) {
+    const id = event.target.closest?.('a[data-part="title"]')?.closest('[data-task]')?.dataset.task;
+    const task = id && this.#center.tasks.get(id);
+    if (task && ended(task) && task.read === false) this.#center.mark('read', [id]).catch(() => {});
+  }
+
+  async #markAllRead() {
+    await this.#center.markAll('read').catch(() => {});
+  }
+
+  async #refresh(button) {
+    button.setAttribute('data-pending', '');
+    await this.#center.connection.refresh().catch(() => {});
+    button.removeAttribute('data-pending');
+  }
+}
+
+function iconButton(symbol, label, onclick) {
+  return h('button', { class: 'tb-button', type: 'button', 'data-look': 'quiet', 'data-size': 'icon', 'aria-label': label, title: label, onclick }, icon(symbol));
+}
+
+customElements.define('taskbell-bell', TaskbellBell);

@@ -1,0 +1,121 @@
+/**
+ * The live log of one task: the last 200 lines, then what comes.
+ *
+ * Follows the end until the person scrolls up, and offers the way back. What is missing between two lines is a visible
+ * mark with its number; at most 2,000 lines are in the document, the oldest go first, and the whole log is a download. A
+ * line is one text node, control codes stripped, cut when it is huge. Not a live region unless the person turns it on.
+ * Must never fetch the list again to follow: new lines come over the socket, and a gap is closed by one read.
+ */
+import { address, call } from './api.js';
+import { h, icon, setAttribute } from './dom.js';
+import { t } from './i18n.js';
+import { timeElement } from './time.js';
+
+const FIRST = 200;
+const MOST = 2_000;
+const LONGEST = 4_000;
+const NEAR_END_PX = 24;
+const CONTROL = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g;
+
+export class TaskLog {
+  #id;
+  #list = h('ol', { class: 'tb-log', tabindex: '0', role: 'log', 'aria-live': 'off', 'aria-label': t('task.log') });
+  #latest = h('button', { class: 'tb-button tb-log-latest', type: 'button', 'data-size': 'small', hidden: true, onclick: () => this.#follow(true) }, icon('down'), t('log.latest'));
+  #fault = h('p', { class: 'tb-banner', hidden: true }, t('log.failed'));
+  #empty = h('p', { class: 'tb-log-empty' }, t('log.empty'));
+  #following = true;
+  #last = 0;
+  #filling = null;
+  #box;
+
+  /** A log for the task of this id; `element` is what to put into the page. */
+  constructor(id) {
+    this.#id = id;
+    this.#box = h('input', { type: 'checkbox', checked: true, onchange: (event) => this.#follow(event.target.checked) });
+    const aloud = h('input', { type: 'checkbox', onchange: (event) => setAttribute(this.#list, 'aria-live', event.target.checked ? 'polite' : 'off') });
+    this.#list.addEventListener('scroll', () => this.#scrolled(), { passive: true });
+    this.element = h('div', { class: 'tb-log-frame' },
+      h('div', { class: 'tb-log-tools' },
+        h('label', { class: 'tb-check' }, this.#box, t('log.follow')),
+        h('label', { class: 'tb-check' }, aloud, t('log.announce')),
+        h('a', { class: 'tb-link', href: address(`api/v1/tasks/${id}/logs/download`).href, download: true }, t('log.download'))),
+      this.#fault, this.#empty, this.#list, this.#latest);
+  }
+
+  /** Reads the end of the log. */
+  async start() {
+    await this.#fill(`before=${Number.MAX_SAFE_INTEGER}&limit=${FIRST}`);
+  }
+
+  /** Takes a log frame of the socket. */
+  receive({ from, lines }) {
+    if (this.#last > 0 && from > this.#last + 1) return void this.#close();
+    this.#append(lines);
+  }
+
+  /** Closes a gap, or catches up after a reconnect, by one read; concurrent calls share it. */
+  #close() {
+    this.#filling ??= this.#fill(`after=${this.#last}&limit=${FIRST}`).finally(() => (this.#filling = null));
+  }
+
+  /** Asks for what came since the last line, once. */
+  catchUp() {
+    this.#close();
+  }
+
+  async #fill(query) {
+    try {
+      const { items, dropped } = await call('GET', `api/v1/tasks/${this.#id}/logs?${query}`);
+      setAttribute(this.#fault, 'hidden', true);
+      if (dropped > 0 && this.#last === 0) this.#list.append(mark(t('log.dropped', { n: dropped })));
+      this.#append([...items].sort((a, b) => a.seq - b.seq));
+    } catch {
+      setAttribute(this.#fault, 'hidden', false);
+    }
+  }
+
+  #append(lines) {
+    const fresh = lines.filter((line) => line.seq > this.#last);
+    if (fresh.length === 0) return;
+    const nodes = [];
+    for (const line of fresh.slice(-MOST)) {
+      if (this.#last > 0 && line.seq > this.#last + 1) nodes.push(mark(t('log.gap', { n: line.seq - this.#last - 1 })));
+      nodes.push(lineElement(line));
+      this.#last = line.seq;
+    }
+    this.#empty.hidden = true;
+    this.#list.append(...nodes);
+    while (this.#list.childElementCount > MOST) this.#list.firstElementChild.remove();
+    if (this.#following) this.#list.scrollTop = this.#list.scrollHeight;
+    else this.#latest.hidden = false;
+  }
+
+  #scrolled() {
+    const { scrollTop, clientHeight, scrollHeight } = this.#list;
+    const atEnd = scrollTop + clientHeight >= scrollHeight - NEAR_END_PX;
+    this.#following = atEnd;
+    this.#box.checked = atEnd;
+    if (atEnd) this.#latest.hidden = true;
+  }
+
+  #follow(on) {
+    this.#following = on;
+    this.#box.checked = on;
+    this.#latest.hidden = true;
+    if (on) this.#list.scrollTop = this.#list.scrollHeight;
+  }
+}
+
+function mark(text) {
+  return h('li', { class: 'tb-log-mark' }, text);
+}
+
+/** One line: time, level as a coloured letter with its word for those who do not see it, text. */
+export function lineElement({ at, level, message, seq }) {
+  const word = level ?? 'info';
+  const text = String(message).replace(CONTROL, '');
+  return h('li', { class: 'tb-log-line', 'data-level': word, 'data-seq': seq },
+    timeElement(at),
+    h('abbr', { class: 'tb-log-level', title: word, 'aria-label': word }, word.charAt(0).toUpperCase()),
+    h('span', { class: 'tb-log-text' }, text.length > LONGEST ? `${text.slice(0, LONGEST)} ${t('log.cut')}` : text));
+}
