@@ -31,3 +31,4 @@ pub mod engine;
 pub mod handler;
 pub mod store;
 pub mod telemetry;
+pub mod web;

@@ -21,8 +21,8 @@ export function actButtons(task, { only = null, icons = false } = {}) {
   return KNOWN.filter((name) => may.has(name) && (!only || only.includes(name))).map((name) =>
     h('button', {
       class: 'tb-button', type: 'button', 'data-size': icons ? null : 'small', 'data-do': name, 'data-look': name === 'delete' ? 'quiet' : null,
-      'aria-label': t('do.named', { do: t(`do.${name}`), title: task.title }),
-    }, icons ? icon(name) : null, t(`do.${name}`)));
+      'aria-label': t('do.named', { do: t(`do.${name}`), title: task.title }), title: name === 'delete' && !icons ? t('do.delete') : null,
+    }, icons || name === 'delete' ? icon(name) : null, icons || name !== 'delete' ? t(`do.${name}`) : null));
 }
 
 /** Makes the act buttons below `root` work. `tasks` is the store; `taskOf(element)` gives the task a button is for. */

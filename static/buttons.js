@@ -35,7 +35,7 @@ export function startButtons(root, shared) {
 function takeOver(card, action, shared, rows) {
   const place = card.querySelector('[data-part="tasks"]');
   const note = card.querySelector('[data-part="note"]');
-  const button = h('button', { class: 'tb-button', type: 'button', 'data-look': 'primary' }, hasFields(action) ? t('action.open') : t('action.start'));
+  const button = h('button', { class: 'tb-button', type: 'button' }, hasFields(action) ? t('action.open') : t('action.start'));
   button.setAttribute('aria-label', `${t('action.start')}: ${localized(action.title)}`);
   card.querySelector('[data-part="plain"]').replaceWith(button);
   listenForActs(place, shared.tasks, (element) => shared.tasks.get(element.closest('[data-task]')?.dataset.task));

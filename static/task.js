@@ -140,10 +140,17 @@ function paintResult(part, task) {
 export function timelineItem(event) {
   const [word, facts] = splitReason(event.reason);
   const key = `reason.${word}`;
-  const label = has(key) ? t(key) : word;
+  const label = word === 'total-revised' ? revised(facts) : has(key) ? t(key) : word;
   return h('li', { class: 'tb-event', 'data-state': event.to },
-    h('span', { class: 'tb-event-label' }, facts ? `${label}: ${facts}` : label, event.actor ? h('span', { class: 'tb-help' }, ' ', t('timeline.by', { actor: event.actor })) : null),
+    h('span', { class: 'tb-event-label' }, facts && word !== 'total-revised' ? `${label}: ${facts}` : label, event.actor ? h('span', { class: 'tb-help' }, ' ', t('timeline.by', { actor: event.actor })) : null),
     timeElement(event.at));
+}
+
+/** "4000 to 5000", "unknown to 5000" in words. */
+function revised(facts) {
+  const [from, to] = facts.split(' to ').map(Number);
+  if (!Number.isFinite(to)) return t('reason.total-revised');
+  return Number.isFinite(from) ? t('say.revised', { from, to }) : t('say.total_known', { to });
 }
 
 function splitReason(reason) {

@@ -1,0 +1,3 @@
+//! HTTP: the API and the pages.
+
+pub mod pages;

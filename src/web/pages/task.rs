@@ -1,0 +1,206 @@
+//! `/tasks/{id}`: one task with its bar, facts, log, timeline and details.
+
+use super::row::Row;
+use super::shell::{Shell, safe_link, script_json};
+use super::when::When;
+use crate::core::eta::{Basis, Confidence, EtaState};
+use crate::core::task::{State, TimelineEvent, WaitReason};
+use crate::core::view::TaskDetail;
+use crate::store::logs::{Level, LogLine};
+use askama::Template;
+use serde_json::Value;
+
+/// One line of the log.
+pub struct Line {
+    /// When.
+    pub at: When,
+    /// The level in a word.
+    pub level: &'static str,
+    /// Its letter.
+    pub letter: char,
+    /// The text, without control codes.
+    pub text: String,
+}
+
+/// One step of the timeline.
+pub struct Step {
+    /// What happened.
+    pub label: String,
+    /// Who caused it.
+    pub actor: Option<String>,
+    /// The state after it.
+    pub state: &'static str,
+    /// When.
+    pub at: When,
+}
+
+/// What the page needs beside the task.
+pub struct Beside {
+    /// The newest lines of the log, oldest first; none when the log store does not answer.
+    pub log: Option<Vec<LogLine>>,
+    /// The timeline, oldest first.
+    pub timeline: Vec<TimelineEvent>,
+    /// A sentence on what a click did not do.
+    pub note: String,
+}
+
+/// The page.
+#[derive(Template)]
+#[template(path = "pages/task.html")]
+pub struct TaskPage<'a> {
+    page: &'a Shell,
+    row: Row<'a>,
+    task_json: String,
+    back_link: Option<String>,
+    note: String,
+    shows_error: bool,
+    big: String,
+    message: String,
+    rate: String,
+    elapsed: String,
+    confidence: String,
+    started: Option<When>,
+    result: String,
+    params: String,
+    checkpoint: String,
+    log: Vec<Line>,
+    log_failed: bool,
+    timeline: Vec<Step>,
+}
+
+impl<'a> TaskPage<'a> {
+    /// The page of a task that the viewer may see.
+    #[must_use]
+    pub fn new(page: &'a Shell, task: &'a TaskDetail, beside: Beside) -> Self {
+        let summary = &task.summary;
+        let row = Row::new(summary, page.w, &page.watch, &page.csrf);
+        let retrying = summary.waiting.as_ref().is_some_and(|w| w.reason == WaitReason::Retry);
+        let url = summary.record.as_ref().and_then(|record| record.url.as_deref());
+        Self {
+            page,
+            task_json: script_json(task),
+            back_link: url.and_then(safe_link).map(str::to_owned),
+            note: beside.note,
+            shows_error: summary.error.is_some() && (summary.state == State::Failed || retrying),
+            big: big(&row),
+            message: message(&row),
+            rate: rate(page, &row),
+            elapsed: elapsed(page, &row),
+            confidence: confidence(page, &row),
+            started: summary.started_at.map(|at| page.watch.at(at)),
+            result: task.result.as_ref().map(pretty).unwrap_or_default(),
+            params: Some(&task.params)
+                .filter(|p| p.as_object().is_some_and(|o| !o.is_empty()))
+                .map(pretty)
+                .unwrap_or_default(),
+            checkpoint: task.checkpoint.as_ref().map(pretty).unwrap_or_default(),
+            log_failed: beside.log.is_none(),
+            log: beside.log.unwrap_or_default().iter().map(|line| log_line(page, line)).collect(),
+            timeline: beside.timeline.iter().map(|event| step(page, event)).collect(),
+            row,
+        }
+    }
+}
+
+/// The large figure: the percent, else the count, else nothing.
+fn big(row: &Row<'_>) -> String {
+    let progress = &row.task.progress;
+    match row.percent() {
+        percent if !percent.is_empty() => percent,
+        _ if progress.current > 0 || progress.total == Some(0) => row.amount(),
+        _ => String::new(),
+    }
+}
+
+/// The sentence that the state template of the row chooses.
+fn message(row: &Row<'_>) -> String {
+    match (row.kind_word(), row.task.state) {
+        ("retrying", _) => row.attempt(),
+        ("no-signal", _) => row.silence(),
+        ("partial", _) => row.caveat(),
+        (_, State::Queued) => row.queue(),
+        (_, State::Blocked) => row.ahead(),
+        (_, State::Running) => row.doing(),
+        (_, State::Pausing) => row.w.t("say.pausing").into_owned(),
+        (_, State::Cancelling) => row.cancelling(),
+        (_, State::Paused | State::Cancelled) => row.stopped(),
+        (_, State::Failed) => row.reason(),
+        (_, State::Succeeded) => row.done(),
+    }
+}
+
+fn rate(page: &Shell, row: &Row<'_>) -> String {
+    let progress = &row.task.progress;
+    match progress.rate_per_second.filter(|rate| *rate > 0.0 && !row.task.state.is_final()) {
+        Some(rate) => {
+            let rounded = if rate >= 10.0 { rate.round() } else { rate };
+            let unit = page.w.unit(progress.unit.as_deref(), 2);
+            page.w.fill("task.rate.value", &[("n", rounded.into()), ("unit", unit.into())])
+        }
+        None => "–".to_owned(),
+    }
+}
+
+fn elapsed(page: &Shell, row: &Row<'_>) -> String {
+    let until = row.task.finished_at.unwrap_or(page.watch.now());
+    row.task.started_at.map_or_else(|| "–".to_owned(), |from| page.watch.span(until.since(from)))
+}
+
+fn confidence(page: &Shell, row: &Row<'_>) -> String {
+    let eta = &row.task.progress.eta;
+    if eta.state != EtaState::Estimated || row.seconds_left().is_none() {
+        return String::new();
+    }
+    let confidence = eta.confidence.map(|c| match c {
+        Confidence::Low => "eta.confidence.low",
+        Confidence::Medium => "eta.confidence.medium",
+        Confidence::High => "eta.confidence.high",
+    });
+    let basis = eta.basis.map(|b| match b {
+        Basis::Measured => "eta.basis.measured",
+        Basis::History => "eta.basis.history",
+    });
+    confidence.into_iter().chain(basis).map(|key| page.t(key)).collect::<Vec<_>>().join(" · ")
+}
+
+fn pretty(value: &Value) -> String {
+    serde_json::to_string_pretty(value).expect("a JSON value is always written")
+}
+
+fn log_line(page: &Shell, line: &LogLine) -> Line {
+    let (level, letter) = match line.level {
+        Level::Debug => ("debug", 'D'),
+        Level::Info => ("info", 'I'),
+        Level::Warn => ("warn", 'W'),
+        Level::Error => ("error", 'E'),
+    };
+    let text = line.message.chars().filter(|c| matches!(c, '\n' | '\t') || !c.is_control()).collect();
+    Line { at: page.watch.at(line.at), level, letter, text }
+}
+
+/// A step in words: its reason is a stable word, with facts after a colon where there are some.
+fn step(page: &Shell, event: &TimelineEvent) -> Step {
+    let (word, facts) = event.reason.split_once(':').unwrap_or((&event.reason, ""));
+    let key = format!("reason.{word}");
+    let label = if page.w.has(&key) { page.t(&key).into_owned() } else { word.to_owned() };
+    Step {
+        label: match (word, facts.trim()) {
+            (_, "") => label,
+            ("total-revised", facts) => revised(page, facts),
+            (_, facts) => format!("{label}: {facts}"),
+        },
+        actor: event.actor.clone(),
+        state: event.to.as_str(),
+        at: page.watch.at(event.at),
+    }
+}
+
+/// "4000 to 5000", "unknown to 5000" in words.
+fn revised(page: &Shell, facts: &str) -> String {
+    let number = |text: &str| text.parse::<i64>().ok();
+    match facts.split_once(" to ").map(|(from, to)| (number(from), number(to))) {
+        Some((Some(from), Some(to))) => page.w.fill("say.revised", &[("from", from.into()), ("to", to.into())]),
+        Some((None, Some(to))) => page.w.fill("say.total_known", &[("to", to.into())]),
+        _ => page.t("reason.total-revised").into_owned(),
+    }
+}
