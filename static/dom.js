@@ -69,7 +69,7 @@ export function setAttribute(element, name, value) {
   if (element.getAttribute(name) !== text) element.setAttribute(name, text);
 }
 
-/** A link target that may be followed: relative, http or https; anything else (javascript:, data:) is null. */
+/** A link target that may be followed: relative, http or https; any other scheme is null. */
 export function safeHref(href) {
   if (!href) return null;
   try {

@@ -1,7 +1,7 @@
 //! `/`: the actions that the caller may start, as cards with forms made from their schemas.
 
 use super::form::{Field, Input, fields, local_text};
-use super::shell::{Shell, script_json};
+use super::shell::{ScriptJson, Shell, script_json};
 use crate::core::action::Action;
 use askama::Template;
 use serde_json::json;
@@ -41,7 +41,7 @@ pub struct ButtonsPage<'a> {
     /// The cards, grouped.
     pub groups: Vec<CardGroup>,
     /// The actions with their schemas, for the script's forms.
-    pub actions_json: String,
+    pub actions_json: ScriptJson,
 }
 
 /// What a form sent and what was wrong with it.
@@ -99,7 +99,7 @@ fn card(page: &Shell, action: &Action, usual_ms: Option<i64>, refused: Option<&R
     }
 }
 
-fn actions_json(page: &Shell, actions: &[(&Action, Option<i64>)]) -> String {
+fn actions_json(page: &Shell, actions: &[(&Action, Option<i64>)]) -> ScriptJson {
     let lang = page.w.lang();
     let listed: Vec<_> = actions
         .iter()

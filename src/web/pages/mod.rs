@@ -7,10 +7,12 @@
 pub mod buttons;
 pub mod error;
 pub mod form;
+mod left;
 pub mod login;
 pub mod notifications;
 pub mod record;
 pub mod row;
+mod say;
 pub mod shell;
 pub mod task;
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! `/records/{type}/{id}`: the tasks of a business record, newest first.
 
 use super::row::Row;
-use super::shell::{Shell, safe_link, script_json};
+use super::shell::{ScriptJson, Shell, safe_link, script_json};
 use super::when::When;
 use crate::core::task::{RecordRef, State};
 use crate::core::view::TaskSummary;
@@ -17,7 +17,7 @@ pub struct RecordPage<'a> {
     link: Option<String>,
     rows: Vec<Row<'a>>,
     next: Option<String>,
-    record_json: String,
+    record_json: ScriptJson,
 }
 
 impl<'a> RecordPage<'a> {

@@ -7,9 +7,11 @@ use super::when::Watch;
 use super::words::{LANGUAGES, Words};
 use crate::core::principal::{Principal, Role};
 use crate::core::time::Millis;
+use askama::filters::HtmlSafe;
 use serde::Serialize;
 use serde_json::json;
 use std::borrow::Cow;
+use std::fmt;
 
 /// The cookie with the chosen language.
 pub const LANG_COOKIE: &str = "tb_lang";
@@ -66,7 +68,7 @@ impl Shell {
 
     /// What the scripts have to know: who looks, and what the server's clock shows.
     #[must_use]
-    pub fn page_json(&self) -> String {
+    pub fn page_json(&self) -> ScriptJson {
         let viewer = self.viewer.as_ref();
         script_json(&json!({
             "user": viewer.map(|v| &v.user),
@@ -97,11 +99,24 @@ pub fn watch(zone: Option<&str>, now: Millis, w: Words) -> Watch {
     Watch::new(zone.unwrap_or("UTC"), now, w)
 }
 
-/// JSON that can stand inside a script element: nothing in it can close the element or open a comment.
+/// JSON that can stand inside a script element: nothing in it can close the element or open a comment. The one value that
+/// a template writes as it is, because a script element knows no entities.
+#[derive(Clone, Debug)]
+pub struct ScriptJson(String);
+
+impl fmt::Display for ScriptJson {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl HtmlSafe for ScriptJson {}
+
+/// A view as data for scripts.
 #[must_use]
-pub fn script_json(value: &impl Serialize) -> String {
+pub fn script_json(value: &impl Serialize) -> ScriptJson {
     let json = serde_json::to_string(value).expect("views have text keys and finite numbers");
-    json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
+    ScriptJson(json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026"))
 }
 
 /// The page of a business record: type and id as path segments.
@@ -135,7 +150,7 @@ mod tests {
 
     #[test]
     fn data_for_scripts_cannot_leave_its_element() {
-        let json = script_json(&"</script><svg onload=alert(1)> & <!--");
+        let json = script_json(&"</script><svg onload=alert(1)> & <!--").to_string();
         assert!(!json.contains(['<', '>', '&']), "{json}");
         assert_eq!(serde_json::from_str::<String>(&json).unwrap(), "</script><svg onload=alert(1)> & <!--");
     }

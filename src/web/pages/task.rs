@@ -1,7 +1,7 @@
 //! `/tasks/{id}`: one task with its bar, facts, log, timeline and details.
 
 use super::row::Row;
-use super::shell::{Shell, safe_link, script_json};
+use super::shell::{ScriptJson, Shell, safe_link, script_json};
 use super::when::When;
 use crate::core::eta::{Basis, Confidence, EtaState};
 use crate::core::task::{State, TimelineEvent, WaitReason};
@@ -50,7 +50,7 @@ pub struct Beside {
 pub struct TaskPage<'a> {
     page: &'a Shell,
     row: Row<'a>,
-    task_json: String,
+    task_json: ScriptJson,
     back_link: Option<String>,
     note: String,
     shows_error: bool,
