@@ -29,6 +29,7 @@ pub mod core;
 pub mod demo;
 pub mod engine;
 pub mod handler;
+pub mod push;
 pub mod store;
 pub mod telemetry;
 pub mod web;

@@ -9,6 +9,7 @@ use crate::core::ids::TaskId;
 use crate::core::principal::Principal;
 use crate::core::task::Task;
 use crate::core::view::{ArtifactView, Beside};
+use std::borrow::Borrow;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -35,7 +36,9 @@ impl BesideReader {
     ///
     /// # Errors
     /// Those of the store.
-    pub async fn read(&self, viewer: &Principal, tasks: &[Task]) -> Result<HashMap<TaskId, Beside>> {
+    pub async fn read(&self, viewer: &Principal, tasks: &[impl Borrow<Task>]) -> Result<HashMap<TaskId, Beside>> {
+        let tasks: Vec<&Task> = tasks.iter().map(Borrow::borrow).collect();
+        let tasks = &tasks[..];
         let mut found: HashMap<TaskId, Beside> = tasks.iter().map(|t| (t.id, Beside::default())).collect();
         self.read_files(tasks, &mut found).await?;
         self.read_places(tasks, &mut found).await?;
@@ -68,7 +71,7 @@ impl BesideReader {
         Ok(usual)
     }
 
-    async fn read_files(&self, tasks: &[Task], found: &mut HashMap<TaskId, Beside>) -> Result<()> {
+    async fn read_files(&self, tasks: &[&Task], found: &mut HashMap<TaskId, Beside>) -> Result<()> {
         let ids: Vec<TaskId> = tasks.iter().filter(|t| t.started_at.is_some()).map(|t| t.id).collect();
         if ids.is_empty() {
             return Ok(());
@@ -87,8 +90,8 @@ impl BesideReader {
         Ok(())
     }
 
-    async fn read_places(&self, tasks: &[Task], found: &mut HashMap<TaskId, Beside>) -> Result<()> {
-        let waits = |t: &&Task| !t.state.is_final() && !t.under_way();
+    async fn read_places(&self, tasks: &[&Task], found: &mut HashMap<TaskId, Beside>) -> Result<()> {
+        let waits = |t: &&&Task| !t.state.is_final() && !t.under_way();
         let ids: Vec<TaskId> = tasks.iter().filter(waits).map(|t| t.id).collect();
         if ids.is_empty() {
             return Ok(());
@@ -104,7 +107,7 @@ impl BesideReader {
     async fn read_holders(
         &self,
         viewer: &Principal,
-        tasks: &[Task],
+        tasks: &[&Task],
         found: &mut HashMap<TaskId, Beside>,
     ) -> Result<()> {
         let ahead: HashSet<TaskId> = tasks.iter().filter_map(|t| t.blocked_by).collect();

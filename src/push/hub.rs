@@ -1,0 +1,245 @@
+//! The hub of a node: hears the bus, knows the connections, and lets them end in order.
+//!
+//! One per node. It puts changes into mailboxes and never waits for a connection; what a connection cannot take in time is
+//! merged there. When the bus tells that signals were missed, every connection gets new snapshots, spread over time.
+
+use super::item::{Item, Renderer};
+use super::limits::Limits;
+use super::locked;
+use super::mailbox::Mailbox;
+use super::registry::{NotTaken, Owner, OwnerKey, Registry};
+use super::session::{self, Opening};
+use super::snapshot::Snapshots;
+use super::socket::Socket;
+use crate::bus::{LocalBus, Signal, Subscription};
+use crate::core::ids::TaskId;
+use crate::core::principal::Principal;
+use crate::core::time::{Clock, Rng};
+use crate::core::view::Catalogue;
+use crate::store::Store;
+use crate::store::logs::LogStore;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// How often the hub looks for what time alone has changed.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// What a hub is made of.
+#[derive(Clone)]
+pub struct HubParts {
+    /// Where snapshots, counts and heads are read.
+    pub store: Arc<dyn Store>,
+    /// Where log tails are read.
+    pub logs: Arc<dyn LogStore>,
+    /// What tells of changes.
+    pub bus: LocalBus,
+    /// Titles, links and rights of actions.
+    pub catalogue: Arc<Catalogue>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Spreads what would otherwise happen at once.
+    pub rng: Arc<dyn Rng>,
+    /// The limits.
+    pub limits: Limits,
+}
+
+/// The hub of a node.
+pub struct Hub {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) logs: Arc<dyn LogStore>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) rng: Arc<dyn Rng>,
+    pub(super) limits: Limits,
+    pub(super) renderer: Renderer,
+    pub(super) snapshots: Snapshots,
+    registry: Mutex<Registry>,
+    /// Connections, those that have not said hello included.
+    open: watch::Sender<usize>,
+    /// Set when the node drains.
+    draining: watch::Sender<bool>,
+}
+
+impl Hub {
+    /// Starts a hub. It ends by itself when its last owner drops it or the bus is gone.
+    #[must_use]
+    pub fn start(parts: HubParts) -> Arc<Self> {
+        let HubParts { store, logs, bus, catalogue, clock, rng, limits } = parts;
+        let hub = Arc::new(Self {
+            renderer: Renderer::new(store.clone(), catalogue, clock.clone(), &limits),
+            snapshots: Snapshots::new(store.clone(), clock.clone(), &limits),
+            store,
+            logs,
+            clock,
+            rng,
+            limits,
+            registry: Mutex::default(),
+            open: watch::Sender::new(0),
+            draining: watch::Sender::new(false),
+        });
+        tokio::spawn(listen(Arc::downgrade(&hub), bus.subscribe()));
+        hub
+    }
+
+    /// Runs one connection to its end. The future is boxed, so that what spawns it stays small.
+    pub fn serve<S: Socket>(
+        self: &Arc<Self>,
+        socket: S,
+        opening: Opening,
+    ) -> Pin<Box<dyn Future<Output = ()> + Send + 'static>> {
+        Box::pin(session::serve(self.clone(), socket, opening))
+    }
+
+    /// How many connections are open.
+    #[must_use]
+    pub fn connection_count(&self) -> usize {
+        *self.open.borrow()
+    }
+
+    /// Ends the connections that came in by a credential (the hash of a key, of a session): it was taken back.
+    pub fn revoke(&self, credential: &str) {
+        locked(&self.registry).mailboxes_of(credential).for_each(|mailbox| mailbox.revoke());
+    }
+
+    /// Lets all connections end: each is told, and closed with 1012 at its own moment within the first four fifths of
+    /// `grace`. Returns when all are gone or the grace is over. New connections are refused from now on.
+    pub async fn drain(&self, grace: Duration) {
+        self.draining.send_replace(true);
+        let spread = grace.as_millis() as f64 * 0.8;
+        {
+            let mut registry = locked(&self.registry);
+            registry.draining = true;
+            let now = self.clock.mono();
+            registry.mailboxes().for_each(|mailbox| mailbox.leave(now + (self.rng.unit() * spread) as u64));
+        }
+        let mut open = self.open.subscribe();
+        // An error would mean that the sender is gone, which is `self`.
+        let _ = tokio::time::timeout(grace, open.wait_for(|count| *count == 0)).await;
+    }
+
+    pub(super) fn draining(&self) -> watch::Receiver<bool> {
+        self.draining.subscribe()
+    }
+
+    /// Counts a connection in; `None` when the node has too many.
+    pub(super) fn count_in(self: &Arc<Self>) -> Option<Counted> {
+        let most = self.limits.node_connections;
+        let taken = self.open.send_if_modified(|count| {
+            let free = *count < most;
+            *count += usize::from(free);
+            free
+        });
+        taken.then(|| Counted(self.clone()))
+    }
+
+    /// Registers a connection: from now on its mailbox gathers what changes.
+    pub(super) fn register(
+        self: &Arc<Self>,
+        who: &Principal,
+        credential: Option<String>,
+    ) -> Result<Registration, NotTaken> {
+        let key = (who.tenant.clone(), who.user.clone());
+        let (id, mailbox, owner) = locked(&self.registry).add(&key, credential, &self.limits)?;
+        Ok(Registration { hub: self.clone(), id, key, owner, mailbox, watched: Vec::new() })
+    }
+
+    /// Tells the hub which tasks were just shown to somebody.
+    pub(super) fn shown(&self, items: &[Arc<Item>]) {
+        locked(&self.registry).shown(items.iter().map(|item| &item.task));
+    }
+
+    fn hear(&self, signal: Signal) {
+        let now = self.clock.mono();
+        let mut registry = locked(&self.registry);
+        match signal {
+            Signal::Changes(changes) => registry.dispatch(&changes, now),
+            Signal::LogGrew { task, newest } => registry.log_grew(task, newest),
+            Signal::Marked { tenant, owner } => registry.recount(&(tenant, owner)),
+            Signal::Missed => {
+                tracing::warn!("the bus lost signals; all connections get new snapshots");
+                registry.mailboxes().for_each(|mailbox| mailbox.stale_all(now + self.jitter_ms()));
+            }
+        }
+    }
+
+    /// A random part of the time over which snapshots are spread.
+    pub(super) fn jitter_ms(&self) -> u64 {
+        (self.rng.unit() * self.limits.jitter_ms as f64) as u64
+    }
+}
+
+async fn listen(hub: Weak<Hub>, mut bus: Subscription) {
+    let mut look = tokio::time::interval(LOOK_EVERY);
+    look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        let signal = tokio::select! {
+            signal = bus.next() => match signal {
+                Some(signal) => Some(signal),
+                None => return,
+            },
+            _ = look.tick() => None,
+        };
+        let Some(hub) = hub.upgrade() else { return };
+        match signal {
+            Some(signal) => hub.hear(signal),
+            None => {
+                hub.snapshots.forget_old();
+                let now = hub.clock.now();
+                locked(&hub.registry).tell_stalled(now);
+            }
+        }
+    }
+}
+
+/// A connection that counts.
+pub(super) struct Counted(Arc<Hub>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.open.send_modify(|count| *count -= 1);
+    }
+}
+
+/// A connection's place in the hub; given back when dropped.
+pub(super) struct Registration {
+    hub: Arc<Hub>,
+    id: u64,
+    pub key: OwnerKey,
+    pub owner: Arc<Owner>,
+    pub mailbox: Arc<Mailbox>,
+    watched: Vec<TaskId>,
+}
+
+impl Registration {
+    /// From now on the mailbox gathers what changes of a task.
+    pub fn watch(&mut self, task: TaskId) {
+        if !self.watched.contains(&task) {
+            self.watched.push(task);
+            locked(&self.hub.registry).watch(task, &self.mailbox);
+        }
+    }
+
+    /// And no longer.
+    pub fn unwatch(&mut self, task: TaskId) {
+        self.watched.retain(|known| *known != task);
+        locked(&self.hub.registry).unwatch(task, &self.mailbox);
+        self.mailbox.forget(task);
+    }
+
+    /// The connection goes on under another credential of the same user.
+    pub fn credential(&self, credential: Option<String>) {
+        locked(&self.hub.registry).credential(self.id, credential);
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        let mut registry = locked(&self.hub.registry);
+        for task in &self.watched {
+            registry.unwatch(*task, &self.mailbox);
+        }
+        registry.remove(self.id, &self.key);
+    }
+}

@@ -1,0 +1,155 @@
+//! One changed task on its way to many connections: rendered once per view and shared.
+//!
+//! The ETA is told from the server's now, so a rendering serves others only for a moment ([`Limits::render_ms`]).
+
+use super::limits::Limits;
+use super::locked;
+use crate::core::ids::{Revision, TaskId};
+use crate::core::principal::{Principal, Role, Scope};
+use crate::core::task::{State, Task, WaitReason};
+use crate::core::time::{Clock, Millis, Mono};
+use crate::core::view::{Beside, Catalogue, Lens};
+use crate::store::beside::BesideReader;
+use crate::store::{Result, Store};
+use serde_json::value::RawValue;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+/// Renderings of one item that are kept; above it all are forgotten.
+const RENDERINGS: usize = 8;
+
+/// A task as a commit left it.
+#[derive(Debug)]
+pub(super) struct Item {
+    pub task: Task,
+    rendered: Mutex<Vec<Rendering>>,
+}
+
+#[derive(Debug)]
+struct Rendering {
+    class: ViewClass,
+    at: Mono,
+    /// Made after the estimate was withdrawn by time.
+    stalled: bool,
+    text: Arc<RawValue>,
+}
+
+impl Item {
+    pub fn new(task: Task) -> Arc<Self> {
+        Arc::new(Self { task, rendered: Mutex::default() })
+    }
+
+    fn stalled(&self, now: Millis) -> bool {
+        self.task.estimator.stalls_at().is_some_and(|at| now > at)
+    }
+}
+
+/// All that a view depends on beside the task. Users see only their own tasks, so whose view it is follows from the role.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct ViewClass {
+    role: Role,
+    writes: bool,
+    lang: Arc<str>,
+}
+
+/// Who looks at a connection's items, and in which language.
+#[derive(Clone, Debug)]
+pub(super) struct Viewer {
+    pub principal: Principal,
+    pub lang: Arc<str>,
+}
+
+impl Viewer {
+    fn class(&self) -> ViewClass {
+        let writes = self.principal.has(Scope::TasksWrite);
+        ViewClass { role: self.principal.role, writes, lang: self.lang.clone() }
+    }
+}
+
+/// Renders items for viewers.
+pub(super) struct Renderer {
+    beside: BesideReader,
+    catalogue: Arc<Catalogue>,
+    clock: Arc<dyn Clock>,
+    keep_ms: u64,
+}
+
+impl Renderer {
+    pub fn new(store: Arc<dyn Store>, catalogue: Arc<Catalogue>, clock: Arc<dyn Clock>, limits: &Limits) -> Self {
+        Self { beside: BesideReader::new(store), catalogue, clock, keep_ms: limits.render_ms }
+    }
+
+    /// The items as this viewer sees them, in their order. What stands beside them is read for all at once.
+    pub async fn render(&self, viewer: &Viewer, items: &[Arc<Item>]) -> Result<Vec<Arc<RawValue>>> {
+        let class = viewer.class();
+        let now = self.clock.mono();
+        let mut texts: Vec<Option<Arc<RawValue>>> = items.iter().map(|i| self.kept(i, &class, now)).collect();
+        let fresh: Vec<&Task> =
+            items.iter().zip(&texts).filter(|(_, t)| t.is_none()).map(|(item, _)| &item.task).collect();
+        let beside: HashMap<TaskId, Beside> =
+            if fresh.is_empty() { HashMap::new() } else { self.beside.read(&viewer.principal, &fresh).await? };
+        let nothing = Beside::default();
+        for (item, text) in items.iter().zip(&mut texts) {
+            if text.is_none() {
+                let beside = beside.get(&item.task.id).unwrap_or(&nothing);
+                *text = Some(self.fresh(viewer, &class, item, beside));
+            }
+        }
+        Ok(texts.into_iter().flatten().collect())
+    }
+
+    fn kept(&self, item: &Item, class: &ViewClass, now: Mono) -> Option<Arc<RawValue>> {
+        let stalled = item.stalled(self.clock.now());
+        let serves = |r: &&Rendering| r.class == *class && r.stalled == stalled && now - r.at < self.keep_ms;
+        locked(&item.rendered).iter().find(serves).map(|r| r.text.clone())
+    }
+
+    fn fresh(&self, viewer: &Viewer, class: &ViewClass, item: &Item, beside: &Beside) -> Arc<RawValue> {
+        let now = self.clock.now();
+        let lens = Lens { viewer: &viewer.principal, lang: &viewer.lang, now, catalogue: &self.catalogue };
+        let summary = lens.summary(&item.task, beside);
+        let text = serde_json::value::to_raw_value(&summary).expect("a summary holds only texts, numbers and lists");
+        let text: Arc<RawValue> = text.into();
+        let mut rendered = locked(&item.rendered);
+        rendered.retain(|r| r.class != *class);
+        if rendered.len() >= RENDERINGS {
+            rendered.clear();
+        }
+        let (at, stalled) = (self.clock.mono(), item.stalled(now));
+        rendered.push(Rendering { class: class.clone(), at, stalled, text: text.clone() });
+        text
+    }
+}
+
+/// What tells a changed state from mere progress: the parts of a task that a person would want to hear of at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Facts {
+    pub revision: Revision,
+    state: State,
+    attempts: u32,
+    retrying: bool,
+    stopping: bool,
+    marks: (bool, bool, bool),
+    suppressed: i64,
+    pub ended: bool,
+}
+
+impl Facts {
+    pub fn of(task: &Task) -> Self {
+        Self {
+            revision: task.revision,
+            state: task.state,
+            attempts: task.attempts,
+            retrying: task.wait == Some(WaitReason::Retry),
+            stopping: task.stop.is_some(),
+            marks: (task.seen_at.is_some(), task.read_at.is_some(), task.archived_at.is_some()),
+            suppressed: task.suppressed,
+            ended: task.state.is_final(),
+        }
+    }
+
+    /// Whether going from `before` to these is progress alone.
+    pub fn only_progress_since(&self, before: &Self) -> bool {
+        Self { revision: before.revision, ..*self } == *before
+    }
+}

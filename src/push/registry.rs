@@ -1,0 +1,274 @@
+//! Who is connected and who watches what: from a change to the mailboxes that have to know of it.
+//!
+//! Holds no task and no history, only the [`Facts`] by which progress is told from a changed state. A change that nobody
+//! here watches costs two look-ups.
+
+use super::counts::SharedCounts;
+use super::item::{Facts, Item};
+use super::limits::Limits;
+use super::mailbox::{Delivery, Lane, Mailbox, What};
+use crate::core::change::Change;
+use crate::core::eta::Activity;
+use crate::core::ids::{Head, TaskId};
+use crate::core::task::Task;
+use crate::core::time::{Millis, Mono};
+use crate::core::view::activity;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Facts of ended tasks that are kept for an owner, against announcements that come the wrong way round.
+const ENDED_FACTS: usize = 1_024;
+
+/// Tenant and user.
+pub(super) type OwnerKey = (String, String);
+
+/// What the connections of one owner share.
+#[derive(Debug, Default)]
+pub(super) struct Owner {
+    pub counts: SharedCounts,
+}
+
+#[derive(Default)]
+struct OwnerEntry {
+    shared: Arc<Owner>,
+    mailboxes: Vec<Arc<Mailbox>>,
+    facts: HashMap<TaskId, Facts>,
+}
+
+#[derive(Default)]
+struct Watched {
+    mailboxes: Vec<Arc<Mailbox>>,
+    facts: Option<Facts>,
+}
+
+struct Connection {
+    mailbox: Arc<Mailbox>,
+    credential: Option<String>,
+}
+
+/// Why a connection is not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NotTaken {
+    /// The user has too many.
+    TooMany,
+    /// The node goes.
+    Draining,
+}
+
+/// Who is connected and who watches what.
+#[derive(Default)]
+pub(super) struct Registry {
+    owners: HashMap<OwnerKey, OwnerEntry>,
+    watched: HashMap<TaskId, Watched>,
+    connections: HashMap<u64, Connection>,
+    /// When the estimate of a task is withdrawn if nothing moves, and whose it is.
+    stalls: HashMap<TaskId, (Millis, OwnerKey)>,
+    last_id: u64,
+    pub draining: bool,
+}
+
+impl Registry {
+    /// Takes a connection in; from now on its mailbox gathers.
+    pub fn add(
+        &mut self,
+        owner: &OwnerKey,
+        credential: Option<String>,
+        limits: &Limits,
+    ) -> Result<(u64, Arc<Mailbox>, Arc<Owner>), NotTaken> {
+        if self.draining {
+            return Err(NotTaken::Draining);
+        }
+        if self.owners.get(owner).is_some_and(|entry| entry.mailboxes.len() >= limits.user_connections) {
+            return Err(NotTaken::TooMany);
+        }
+        let entry = self.owners.entry(owner.clone()).or_default();
+        let mailbox = Arc::new(Mailbox::new(limits));
+        entry.mailboxes.push(mailbox.clone());
+        self.last_id += 1;
+        self.connections.insert(self.last_id, Connection { mailbox: mailbox.clone(), credential });
+        Ok((self.last_id, mailbox, entry.shared.clone()))
+    }
+
+    /// Forgets a connection.
+    pub fn remove(&mut self, id: u64, owner: &OwnerKey) {
+        let Some(connection) = self.connections.remove(&id) else { return };
+        if let Some(entry) = self.owners.get_mut(owner) {
+            entry.mailboxes.retain(|mailbox| !Arc::ptr_eq(mailbox, &connection.mailbox));
+            if entry.mailboxes.is_empty() {
+                self.owners.remove(owner);
+            }
+        }
+    }
+
+    /// The credential of a connection is another one now.
+    pub fn credential(&mut self, id: u64, credential: Option<String>) {
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.credential = credential;
+        }
+    }
+
+    /// A connection watches a task.
+    pub fn watch(&mut self, task: TaskId, mailbox: &Arc<Mailbox>) {
+        let watched = self.watched.entry(task).or_default();
+        if !watched.mailboxes.iter().any(|known| Arc::ptr_eq(known, mailbox)) {
+            watched.mailboxes.push(mailbox.clone());
+        }
+    }
+
+    /// A connection does not watch it any more.
+    pub fn unwatch(&mut self, task: TaskId, mailbox: &Arc<Mailbox>) {
+        if let Some(watched) = self.watched.get_mut(&task) {
+            watched.mailboxes.retain(|known| !Arc::ptr_eq(known, mailbox));
+            if watched.mailboxes.is_empty() {
+                self.watched.remove(&task);
+            }
+        }
+    }
+
+    /// Looks at tasks that a snapshot showed: their estimates may end by time alone. Facts are not learned from them, for
+    /// what one connection read has not been announced to the others yet.
+    pub fn shown<'a>(&mut self, tasks: impl Iterator<Item = &'a Task>) {
+        for task in tasks {
+            self.note_stall(task, (task.tenant.clone(), task.owner.clone()));
+        }
+    }
+
+    /// Brings what commits changed to all who watch.
+    pub fn dispatch(&mut self, changes: &[Change], now: Mono) {
+        let mut mine: HashMap<OwnerKey, (Vec<Delivery>, Vec<Head>)> = HashMap::new();
+        for change in changes {
+            let (tenant, owner) = change.owner();
+            let (id, key) = (change.task_id(), (tenant.to_owned(), owner.to_owned()));
+            if !self.owners.contains_key(&key) && !self.watched.contains_key(&id) {
+                continue;
+            }
+            let (what, facts) = match change {
+                Change::Task(task) => (What::Is(Item::new((**task).clone())), Some(Facts::of(task))),
+                Change::Gone { revision, .. } => (What::Gone(*revision), None),
+            };
+            let delivery = |judged| {
+                let urgent = judged == Judged::Changed;
+                (judged != Judged::Old).then(|| Delivery { id, head: change.head(), what: what.clone(), urgent })
+            };
+            if let Some(entry) = self.owners.get_mut(&key) {
+                let (deliveries, heads) = mine.entry(key.clone()).or_default();
+                heads.push(change.head());
+                deliveries.extend(delivery(entry.judge(id, facts)));
+            }
+            if let Some(watched) = self.watched.get_mut(&id)
+                && let Some(delivery) = delivery(watched.judge(facts))
+            {
+                for mailbox in &watched.mailboxes {
+                    mailbox.deliver(Lane::Task, std::slice::from_ref(&delivery), &[], now);
+                }
+            }
+            match change {
+                Change::Task(task) => self.note_stall(task, key),
+                Change::Gone { .. } => drop(self.stalls.remove(&id)),
+            }
+        }
+        for (key, (deliveries, heads)) in mine {
+            let Some(entry) = self.owners.get(&key) else { continue };
+            if deliveries.iter().any(|delivery| delivery.urgent) {
+                entry.shared.counts.changed();
+            }
+            for mailbox in &entry.mailboxes {
+                mailbox.deliver(Lane::Me, &deliveries, &heads, now);
+            }
+        }
+    }
+
+    /// Marks of an owner changed.
+    pub fn recount(&self, owner: &OwnerKey) {
+        if let Some(entry) = self.owners.get(owner) {
+            entry.shared.counts.changed();
+            entry.mailboxes.iter().for_each(|mailbox| mailbox.recount());
+        }
+    }
+
+    /// A log has grown.
+    pub fn log_grew(&self, task: TaskId, newest: i64) {
+        if let Some(watched) = self.watched.get(&task) {
+            watched.mailboxes.iter().for_each(|mailbox| mailbox.log_grew(task, newest));
+        }
+    }
+
+    /// Tells everybody whose estimate of a task ends by time alone.
+    pub fn tell_stalled(&mut self, now: Millis) {
+        for (task, (_, owner)) in self.stalls.extract_if(|_, (at, _)| *at < now) {
+            if let Some(entry) = self.owners.get(&owner) {
+                entry.mailboxes.iter().for_each(|mailbox| mailbox.stalled(Lane::Me, task));
+            }
+            if let Some(watched) = self.watched.get(&task) {
+                watched.mailboxes.iter().for_each(|mailbox| mailbox.stalled(Lane::Task, task));
+            }
+        }
+    }
+
+    /// All mailboxes.
+    pub fn mailboxes(&self) -> impl Iterator<Item = &Arc<Mailbox>> {
+        self.connections.values().map(|connection| &connection.mailbox)
+    }
+
+    /// The mailboxes of connections that came in by a credential.
+    pub fn mailboxes_of<'a>(&'a self, credential: &'a str) -> impl Iterator<Item = &'a Arc<Mailbox>> {
+        let came_by = move |connection: &&Connection| connection.credential.as_deref() == Some(credential);
+        self.connections.values().filter(came_by).map(|connection| &connection.mailbox)
+    }
+
+    fn note_stall(&mut self, task: &Task, owner: OwnerKey) {
+        let estimated = activity(task) == Activity::Working && task.progress.total.is_some_and(|total| total > 0);
+        match task.estimator.stalls_at().filter(|_| estimated) {
+            Some(at) => drop(self.stalls.insert(task.id, (at, owner))),
+            None => drop(self.stalls.remove(&task.id)),
+        }
+    }
+}
+
+/// What an announced change is, by what was announced before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Judged {
+    /// Something newer was announced already.
+    Old,
+    Progress,
+    Changed,
+}
+
+impl Judged {
+    fn by(before: Option<&Facts>, facts: &Facts) -> Self {
+        match before {
+            Some(before) if before.revision >= facts.revision => Self::Old,
+            Some(before) if facts.only_progress_since(before) => Self::Progress,
+            _ => Self::Changed,
+        }
+    }
+}
+
+impl OwnerEntry {
+    /// `None` = the task is gone.
+    fn judge(&mut self, id: TaskId, facts: Option<Facts>) -> Judged {
+        let Some(facts) = facts else {
+            self.facts.remove(&id);
+            return Judged::Changed;
+        };
+        if self.facts.len() > ENDED_FACTS {
+            self.facts.retain(|_, known| !known.ended);
+        }
+        let judged = Judged::by(self.facts.get(&id), &facts);
+        if judged != Judged::Old {
+            self.facts.insert(id, facts);
+        }
+        judged
+    }
+}
+
+impl Watched {
+    fn judge(&mut self, facts: Option<Facts>) -> Judged {
+        let Some(facts) = facts else { return Judged::Changed };
+        let judged = Judged::by(self.facts.as_ref(), &facts);
+        if judged != Judged::Old {
+            self.facts = Some(facts);
+        }
+        judged
+    }
+}

@@ -1,0 +1,299 @@
+//! What a session tells: snapshots, changes, pings, the end of an identity.
+//!
+//! After each frame `told` is the head up to which the client has everything; it never falls. A store that does not answer
+//! is told as `status degraded`, once, and everything is sent anew when it answers again.
+
+use super::super::hub::Hub;
+use super::super::item::{Item, Viewer};
+use super::super::mailbox::{Delivery, Lane, Taken, What};
+use super::super::protocol::{CountsView, ErrorCode, Have, Live, ME, ServerFrame, close};
+use super::super::registry::OwnerKey;
+use super::super::snapshot::Snapshot;
+use super::super::socket::Socket;
+use super::{End, Session};
+use crate::core::ids::{Head, TaskId};
+use crate::store::{Reach, Result as Stored};
+use serde_json::value::RawValue;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// How long after a failed reading the store is asked again, ms; jitter comes on top.
+const AGAIN_MS: u64 = 1_000;
+
+/// For what a snapshot of the center is sent.
+pub(super) enum Wanted {
+    /// The client asked: it gets one, or `same` where it has it all.
+    Answer(Option<Have>),
+    /// Something may have been missed: it gets one if it was.
+    IfNewer,
+    /// Time alone has changed what is shown: it gets one.
+    Anew,
+}
+
+enum Center {
+    Same(Head),
+    NotNewer(Head),
+    Snapshot(Arc<Snapshot>, Vec<Arc<RawValue>>),
+}
+
+impl<S: Socket> Session<'_, S> {
+    /// Sends the notification center.
+    pub(super) async fn tell_center(&mut self, wanted: Wanted) -> Result<(), End> {
+        let center = match read_center(&self.hub, &self.place.key, &self.viewer, self.told, wanted).await {
+            Ok(center) => center,
+            Err(_) => return self.degrade().await,
+        };
+        let head = match center {
+            Center::NotNewer(head) => head,
+            Center::Same(head) => {
+                self.told = self.told.max(Some(head));
+                self.wire.send(&ServerFrame::Same { topic: ME, head: self.told() }).await?;
+                head
+            }
+            Center::Snapshot(snapshot, texts) => {
+                self.told = self.told.max(Some(snapshot.head));
+                let (items, cut) = fitting(&texts, self.hub.limits.snapshot_bytes);
+                let frame = ServerFrame::Snap {
+                    topic: ME,
+                    epoch: self.hub.store.epoch(),
+                    head: self.told(),
+                    as_of: snapshot.as_of,
+                    items: &items,
+                    more: snapshot.more || cut,
+                    counts: Some(&snapshot.counts),
+                };
+                self.wire.send(&frame).await?;
+                self.hub.shown(&snapshot.items);
+                snapshot.head
+            }
+        };
+        self.place.mailbox.snapshot_sent(head, self.now());
+        self.owed = false;
+        self.recover().await
+    }
+
+    /// Sends the summary of a subscribed task; one that is not there, or not for this caller, ends the topic.
+    pub(super) async fn tell_task(&mut self, id: TaskId) -> Result<(), End> {
+        let read = async {
+            let found = self.hub.store.tasks(&Reach::of(&self.viewer.principal), &[id]).await?.pop();
+            let Some(item) = found.filter(|task| self.viewer.principal.sees(task)).map(Item::new) else {
+                return Ok(None);
+            };
+            let texts = self.hub.renderer.render(&self.viewer, std::slice::from_ref(&item)).await?;
+            Stored::Ok(Some((item, texts)))
+        };
+        let topic = format!("task:{id}");
+        match read.await {
+            Err(_) => self.degrade().await,
+            Ok(None) => {
+                self.leave(id);
+                self.wire.refuse(ErrorCode::NotFound, Some(&topic)).await
+            }
+            Ok(Some((item, texts))) => {
+                let items: Vec<&RawValue> = texts.iter().map(|text| &**text).collect();
+                let frame = ServerFrame::Snap {
+                    topic: &topic,
+                    epoch: self.hub.store.epoch(),
+                    head: self.told(),
+                    as_of: self.hub.clock.now(),
+                    items: &items,
+                    more: false,
+                    counts: None,
+                };
+                self.wire.send(&frame).await?;
+                self.place.mailbox.task_sent(id, item.task.revision);
+                self.hub.shown(&[item]);
+                Ok(())
+            }
+        }
+    }
+
+    /// Sends the center and all subscribed tasks.
+    pub(super) async fn tell_all(&mut self, wanted: Wanted) -> Result<(), End> {
+        self.tell_center(wanted).await?;
+        let topics: Vec<TaskId> = self.topics.keys().copied().collect();
+        for id in topics {
+            self.tell_task(id).await?;
+        }
+        Ok(())
+    }
+
+    /// Sends again what may be old.
+    pub(super) async fn tell_again(&mut self) -> Result<(), End> {
+        let now = self.now();
+        let stale = self.place.mailbox.take_stale(now, self.visible);
+        if stale.all {
+            self.topics.values_mut().flatten().for_each(|tail| tail.look(now));
+            let anew = stale.me_stalled || self.owed;
+            return self.tell_all(if anew { Wanted::Anew } else { Wanted::IfNewer }).await;
+        }
+        self.stall_told_at = Some(now);
+        if stale.me_stalled {
+            self.tell_center(Wanted::Anew).await?;
+        }
+        for id in stale.tasks_stalled {
+            self.tell_task(id).await?;
+        }
+        Ok(())
+    }
+
+    /// Sends what has changed.
+    pub(super) async fn flush(&mut self) -> Result<(), End> {
+        let now = self.now();
+        let limits = &self.hub.limits;
+        let quiet = self.flushed_at.is_none_or(|at| now - at > 2 * limits.progress_ms);
+        self.progress_wait_ms = limits.progress_ms + if quiet { self.phase_ms } else { 0 };
+        self.flushed_at = Some(now);
+        let Taken { changes, counts, head } = self.place.mailbox.take(self.visible);
+        let items: Vec<Arc<Item>> = changes.iter().filter_map(|(_, change)| item(change)).cloned().collect();
+        let read = async {
+            let texts = self.hub.renderer.render(&self.viewer, &items).await?;
+            let (tenant, owner) = &self.place.key;
+            let counts = match counts {
+                true => Some(self.place.owner.counts.read(&*self.hub.store, tenant, owner).await?),
+                false => None,
+            };
+            Stored::Ok((texts, counts))
+        };
+        let (texts, counts) = match read.await {
+            Ok(read) => read,
+            Err(_) => {
+                self.owed = true;
+                return self.degrade().await;
+            }
+        };
+        let mut gone = BTreeSet::new();
+        let mut mine = Vec::new();
+        let mut watched = Vec::new();
+        let mut texts = texts.iter();
+        for (lane, change) in &changes {
+            match &change.what {
+                What::Gone(revision) => {
+                    if gone.insert(change.id) {
+                        self.wire.send(&ServerFrame::Gone { id: change.id, revision: *revision }).await?;
+                    }
+                    if *lane == Lane::Task {
+                        self.leave(change.id);
+                    }
+                }
+                What::Is(item) => {
+                    let text: &RawValue = texts.next().expect("each item was rendered");
+                    match lane {
+                        Lane::Me => mine.push(text),
+                        Lane::Task if self.viewer.principal.sees(&item.task) => watched.push((change.id, text)),
+                        Lane::Task => {}
+                    }
+                }
+            }
+        }
+        self.tell_mine(&mine, counts.as_deref(), head).await?;
+        for (id, text) in watched {
+            let topic = format!("task:{id}");
+            let frame = ServerFrame::Delta { topic: &topic, head: self.told(), items: &[text], counts: None };
+            self.wire.send(&frame).await?;
+        }
+        Ok(())
+    }
+
+    /// Sends changes of the center in frames of limited size; the last one carries the counts and the new head.
+    async fn tell_mine(&mut self, items: &[&RawValue], counts: Option<&CountsView>, head: Head) -> Result<(), End> {
+        let mut rest = items;
+        while !rest.is_empty() || counts.is_some() {
+            let mut bytes = 0;
+            let fits = |text: &&&RawValue| {
+                bytes += text.get().len() + 1;
+                bytes <= self.hub.limits.frame_bytes
+            };
+            let count = rest.iter().take(self.hub.limits.frame_items).take_while(fits).count();
+            let (now, later) = rest.split_at(count.max(1).min(rest.len()));
+            rest = later;
+            let last = rest.is_empty();
+            if last {
+                self.told = self.told.max(Some(head));
+            }
+            let counts = counts.filter(|_| last);
+            self.wire.send(&ServerFrame::Delta { topic: ME, head: self.told(), items: now, counts }).await?;
+            if last {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks for a sign of life and tells the head of the database: what the bus lost shows here at the latest.
+    pub(super) async fn ping(&mut self) -> Result<(), End> {
+        let (tenant, owner) = &self.place.key;
+        let there = self.hub.store.head(tenant, owner).await.unwrap_or(self.told());
+        let known = self.place.mailbox.known().unwrap_or(self.told());
+        self.place.mailbox.expect(there, self.now());
+        // What is held back from a hidden page is no reason for it to ask.
+        let head = if there > known { there } else { self.told() };
+        self.pong_by = Some(self.now() + self.hub.limits.pong_ms);
+        self.wire.send(&ServerFrame::Ping { head }).await
+    }
+
+    /// Warns of the end of the identity, and ends the connection when it has come.
+    pub(super) async fn tell_expiry(&mut self) -> Result<(), End> {
+        let left = self.expires_at.map_or(i64::MAX, |at| at.since(self.hub.clock.now()));
+        if left <= 0 {
+            return Err(End::Close(close::NEW_TOKEN, "the identity has ended"));
+        }
+        if !self.expiry_told {
+            self.expiry_told = true;
+            self.wire.send(&ServerFrame::Auth { expires_in_ms: left }).await?;
+        }
+        Ok(())
+    }
+
+    /// The store does not answer.
+    async fn degrade(&mut self) -> Result<(), End> {
+        self.place.mailbox.stale_all(self.now() + AGAIN_MS + self.hub.jitter_ms());
+        self.status(Live::Degraded).await
+    }
+
+    /// It does.
+    async fn recover(&mut self) -> Result<(), End> {
+        self.status(Live::Ok).await
+    }
+
+    async fn status(&mut self, live: Live) -> Result<(), End> {
+        if self.live == live {
+            return Ok(());
+        }
+        self.live = live;
+        self.wire.send(&ServerFrame::Status { live, since: self.hub.clock.now() }).await
+    }
+}
+
+async fn read_center(hub: &Hub, key: &OwnerKey, viewer: &Viewer, told: Option<Head>, wanted: Wanted) -> Stored<Center> {
+    let head = hub.store.head(&key.0, &key.1).await?;
+    match wanted {
+        Wanted::Answer(Some(have)) if have.epoch.as_deref() == Some(hub.store.epoch()) && have.head == Some(head.0) => {
+            return Ok(Center::Same(head));
+        }
+        Wanted::IfNewer if told == Some(head) => return Ok(Center::NotNewer(head)),
+        _ => {}
+    }
+    let snapshot = hub.snapshots.read(key, head).await?;
+    let texts = hub.renderer.render(viewer, &snapshot.items).await?;
+    Ok(Center::Snapshot(snapshot, texts))
+}
+
+fn item(change: &Delivery) -> Option<&Arc<Item>> {
+    match &change.what {
+        What::Is(item) => Some(item),
+        What::Gone(_) => None,
+    }
+}
+
+/// The first texts that fit, and whether some do not.
+fn fitting(texts: &[Arc<RawValue>], most: usize) -> (Vec<&RawValue>, bool) {
+    let mut bytes = 0;
+    let fits = |text: &&Arc<RawValue>| {
+        bytes += text.get().len() + 1;
+        bytes <= most
+    };
+    let items: Vec<&RawValue> = texts.iter().take_while(fits).map(|text| &**text).collect();
+    let cut = items.len() < texts.len();
+    (items, cut)
+}

@@ -1,0 +1,78 @@
+//! Snapshots of notification centers: one reading for all who ask at the same time, kept for a moment, few at once.
+//!
+//! Whoever asks has read the owner's head just before and names it; a kept snapshot serves exactly when it has that head or
+//! a newer one, and so holds all that was committed before it was asked for.
+
+use super::item::Item;
+use super::limits::Limits;
+use super::locked;
+use super::protocol::CountsView;
+use super::registry::OwnerKey;
+use crate::core::ids::Head;
+use crate::core::time::{Clock, Millis, Mono};
+use crate::store::{Result, Store};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use tokio::sync::Semaphore;
+
+/// One consistent look at an owner's center.
+#[derive(Debug)]
+pub(super) struct Snapshot {
+    pub head: Head,
+    pub as_of: Millis,
+    /// The unfinished, the unseen, then the newest.
+    pub items: Vec<Arc<Item>>,
+    pub more: bool,
+    pub counts: CountsView,
+}
+
+/// One owner's reading under way, or the last one.
+type Flight = tokio::sync::Mutex<Option<(Mono, Arc<Snapshot>)>>;
+
+/// Reads snapshots.
+pub(super) struct Snapshots {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    flights: Mutex<HashMap<OwnerKey, Arc<Flight>>>,
+    gate: Semaphore,
+    keep_ms: u64,
+}
+
+impl Snapshots {
+    pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, limits: &Limits) -> Self {
+        let gate = Semaphore::new(limits.snapshot_count);
+        Self { store, clock, flights: Mutex::default(), gate, keep_ms: limits.snapshot_ms }
+    }
+
+    /// A snapshot that holds everything up to `head` at least.
+    pub async fn read(&self, owner: &OwnerKey, head: Head) -> Result<Arc<Snapshot>> {
+        let flight = locked(&self.flights).entry(owner.clone()).or_default().clone();
+        let mut kept = flight.lock().await;
+        if let Some((at, snapshot)) = &*kept
+            && snapshot.head >= head
+            && self.clock.mono() - *at < self.keep_ms
+        {
+            return Ok(snapshot.clone());
+        }
+        let _place = self.gate.acquire().await.expect("the gate is never closed");
+        let center = self.store.center(&owner.0, &owner.1).await?;
+        let snapshot = Arc::new(Snapshot {
+            head: center.head,
+            as_of: center.as_of,
+            items: center.tasks.into_iter().map(Item::new).collect(),
+            more: center.more,
+            counts: CountsView(center.counts),
+        });
+        *kept = Some((self.clock.mono(), snapshot.clone()));
+        Ok(snapshot)
+    }
+
+    /// Forgets snapshots whose time is over.
+    pub fn forget_old(&self) {
+        let now = self.clock.mono();
+        locked(&self.flights).retain(|_, flight| match flight.try_lock() {
+            Ok(kept) => kept.as_ref().is_some_and(|(at, _)| now - *at < self.keep_ms),
+            Err(_) => true,
+        });
+    }
+}
