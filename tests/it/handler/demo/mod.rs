@@ -260,3 +260,24 @@ async fn a_filled_company_is_left_as_it_is() {
     assert_eq!(company.numbers(counts).await, [50_000, 50_000, 125_000, 4_000, 12_000]);
     assert!(company.store.capabilities().effects);
 }
+
+#[test]
+fn the_shipped_files_are_laid_out_where_the_actions_look_and_kept_as_shipped() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut actions = Settings::load(None, std::iter::empty(), true).unwrap().settings.declared();
+    let script = folder.path().join("demo/clean-contacts.js");
+    for action in &mut actions {
+        if let HandlerRef::Script(path) = &mut action.handler {
+            assert!(path.ends_with("data/demo/clean-contacts.js"));
+            path.clone_from(&script);
+        }
+    }
+    for _ in 0..2 {
+        demo::unpack(&actions).unwrap();
+        assert!(std::fs::read_to_string(&script).unwrap().contains("export default async function"));
+        std::fs::write(&script, "changed").unwrap();
+    }
+    let csv = std::fs::read_to_string(folder.path().join("demo/customers.csv")).unwrap();
+    assert_eq!(csv.lines().count(), 20_001);
+    assert_eq!(std::fs::read_dir(folder.path().join("demo")).unwrap().count(), 2, "nothing else is left behind");
+}
