@@ -22,6 +22,7 @@
 //! Shutdown runs from the outside in: readiness goes off, the engine stops claiming and drains, sockets are closed with
 //! 1012, the last logs are written, the stores are closed.
 
+pub mod app;
 pub mod bus;
 pub mod cli;
 pub mod config;

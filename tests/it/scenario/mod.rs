@@ -1,3 +1,4 @@
 //! Parts of a node at work together.
 
+mod engine;
 mod logbook;

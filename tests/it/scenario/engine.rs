@@ -1,0 +1,272 @@
+//! What one node does with its tasks: chunk by chunk to the end, through failures, stops, drains and takeovers.
+
+use crate::support::eventually;
+use crate::support::node::{Node, SOON, action, alice, answer, click, closure, operator, short_settings};
+use serde_json::json;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+use taskbell::core::action::Action;
+use taskbell::core::effect::{Effect, SqlValue};
+use taskbell::core::lifecycle::Ask;
+use taskbell::core::task::{ErrorKind, State};
+use taskbell::handler::{Handler, HandlerError};
+use taskbell::store::{Asked, Store};
+use tokio::sync::Notify;
+
+fn one(action: Action, handler: Arc<dyn Handler>) -> Vec<(Action, Arc<dyn Handler>)> {
+    vec![(action, handler)]
+}
+
+/// Counts to `params.to` in steps of ten, one a chunk.
+fn counting() -> Arc<dyn Handler> {
+    closure(|call| async move {
+        let to = call.params["to"].as_i64().unwrap();
+        let at = call.checkpoint.as_ref().map_or(0, |c| c["at"].as_i64().unwrap()) + 10;
+        answer(json!({"hasMore": at < to, "checkpoint": {"at": at}, "current": at, "total": to, "result": {"at": at},
+            "rows": {"ok": 10}}))
+    })
+}
+
+#[tokio::test]
+async fn a_task_runs_chunk_by_chunk_to_its_true_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = Node::start(folder.path(), one(action("count"), counting())).await;
+    let id = node.click(click("count", json!({"to": 200}))).await;
+    let task = node.until(id, State::Succeeded).await;
+    assert_eq!((task.chunks, task.progress.current, task.progress.total), (20, 200, Some(200)));
+    assert_eq!((task.rows.ok, task.attempts, task.reclaims), (200, 0, 0));
+    assert_eq!(task.fencing_token.0, 1, "chunks that follow at once keep lease and token");
+    assert_eq!(node.store.documents(id).await.unwrap().result, Some(json!({"at": 200})));
+    let words: Vec<_> = node.store.events(id, 0, 10).await.unwrap().into_iter().map(|e| e.reason).collect();
+    assert_eq!(words, ["submitted", "claimed", "done"]);
+}
+
+#[tokio::test]
+async fn a_planned_gap_frees_the_place_and_ends_by_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let gaps = closure(|call| async move {
+        answer(json!({"hasMore": call.chunk < 4, "nextDelaySeconds": 0.05, "current": call.chunk}))
+    });
+    let mut settings = short_settings();
+    // With a poll this slow, only the due instant itself can wake the claim in time.
+    (settings.poll_ms, settings.parallelism) = (60_000, 1);
+    let node = Node::start_with(folder.path(), one(action("gaps"), gaps), settings).await;
+    let (a, b) = (node.click(click("gaps", json!({}))).await, node.click(click("gaps", json!({}))).await);
+    assert_eq!(node.until(a, State::Succeeded).await.chunks, 4);
+    assert_eq!(node.until(b, State::Succeeded).await.chunks, 4);
+}
+
+#[tokio::test]
+async fn a_failing_chunk_is_retried_with_its_attempt_counted_until_attempts_are_used_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let flaky = closure(|call| async move {
+        if call.chunk == 2 && call.attempt < 3 {
+            return Err(HandlerError::retry("flaky", "Not yet."));
+        }
+        if call.chunk == 3 {
+            return Err(HandlerError::retry("broken", "Never."));
+        }
+        answer(json!({"hasMore": true, "checkpoint": call.chunk, "current": call.chunk}))
+    });
+    let node = Node::start(folder.path(), one(action("flaky"), flaky)).await;
+    let id = node.click(click("flaky", json!({}))).await;
+    let task = node.until(id, State::Failed).await;
+    assert_eq!((task.chunks, task.attempts, task.failures), (2, 3, 5));
+    let error = task.error.unwrap();
+    assert_eq!((error.kind, error.code.as_str(), error.retryable), (ErrorKind::Handler, "broken", false));
+    assert_eq!(task.progress.current, 2, "frozen at what was committed");
+}
+
+#[tokio::test]
+async fn each_kind_of_bad_handler_becomes_its_kind_of_error_and_the_node_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let once = |key: &str| {
+        let mut a = action(key);
+        (a.retry.max_attempts, a.chunk_timeout_ms) = (1, 300);
+        a
+    };
+    let node = Node::start(
+        folder.path(),
+        vec![
+            (once("endless"), closure(|_| async { std::future::pending().await })),
+            (once("panics"), closure(|_| async { panic!("a handler's own fault") })),
+            (once("permanent"), closure(|_| async { Err(HandlerError::permanent("no-column", "No column.")) })),
+            (
+                once("too-large"),
+                closure(|_| async {
+                    Ok(taskbell::core::chunk::Outcome::Done {
+                        result: Some(json!("x".repeat(2 << 20))),
+                        told: taskbell::core::chunk::Told::default(),
+                    })
+                }),
+            ),
+            (action("count"), counting()),
+        ],
+    )
+    .await;
+    let mut wrong = Vec::new();
+    for (key, kind) in [
+        ("endless", ErrorKind::Timeout),
+        ("panics", ErrorKind::Handler),
+        ("permanent", ErrorKind::Permanent),
+        ("too-large", ErrorKind::BadOutcome),
+    ] {
+        let mut submit = click(key, json!({}));
+        submit.max_attempts = 1;
+        wrong.push((node.click(submit).await, kind));
+    }
+    let good = node.click(click("count", json!({"to": 100}))).await;
+    node.until(good, State::Succeeded).await;
+    for (id, kind) in wrong {
+        assert_eq!(node.until(id, State::Failed).await.error.unwrap().kind, kind);
+    }
+}
+
+#[tokio::test]
+async fn a_cancel_stops_at_the_next_checkpoint_and_a_resume_goes_on_from_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (reached, open) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let handler = {
+        let (reached, open) = (reached.clone(), open.clone());
+        closure(move |call| {
+            let (reached, open) = (reached.clone(), open.clone());
+            async move {
+                if call.chunk == 3 {
+                    reached.notify_one();
+                    open.notified().await;
+                }
+                answer(json!({"hasMore": call.chunk < 6, "checkpoint": call.chunk, "current": call.chunk, "total": 6}))
+            }
+        })
+    };
+    let node = Node::start(folder.path(), one(action("steps"), handler)).await;
+    let id = node.click(click("steps", json!({}))).await;
+    reached.notified().await;
+    let asked = node.commands.ask(&alice(), id, Ask::Cancel, Some("enough".into())).await.unwrap();
+    assert!(matches!(asked, Asked::Done { task, changed: true } if task.state == State::Cancelling));
+    let again = node.commands.ask(&alice(), id, Ask::Cancel, None).await.unwrap();
+    assert!(matches!(again, Asked::Done { changed: false, .. }), "asking again has no effect");
+    open.notify_one();
+    let task = node.until(id, State::Cancelled).await;
+    assert_eq!((task.chunks, task.progress.current), (3, 3), "the chunk under way was committed");
+    node.commands.ask(&alice(), id, Ask::Resume, None).await.unwrap();
+    assert_eq!(node.until(id, State::Succeeded).await.chunks, 6);
+}
+
+#[tokio::test]
+async fn a_forced_cancel_ends_at_once_and_the_late_chunk_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let (reached, open) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let handler = {
+        let (reached, open) = (reached.clone(), open.clone());
+        closure(move |_| {
+            let (reached, open) = (reached.clone(), open.clone());
+            async move {
+                reached.notify_one();
+                open.notified().await;
+                answer(json!({"hasMore": false, "current": 1}))
+            }
+        })
+    };
+    let node = Node::start(folder.path(), one(action("slow"), handler)).await;
+    let id = node.click(click("slow", json!({}))).await;
+    reached.notified().await;
+    node.commands.ask(&operator(), id, Ask::ForceCancel, None).await.unwrap();
+    let before = node.task(id).await;
+    assert_eq!(before.state, State::Cancelled);
+    open.notify_one();
+    eventually("the place is free", SOON, async || (node.engine.running_count() == 0).then_some(())).await;
+    assert_eq!(node.task(id).await, before);
+}
+
+#[tokio::test]
+async fn a_drain_hands_chunks_back_without_using_an_attempt_and_the_next_node_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let reached = Arc::new(Notify::new());
+    let stuck = {
+        let reached = reached.clone();
+        closure(move |call| {
+            let reached = reached.clone();
+            async move {
+                if call.chunk == 2 {
+                    reached.notify_one();
+                    std::future::pending::<()>().await;
+                }
+                answer(json!({"hasMore": true, "checkpoint": call.chunk, "current": call.chunk}))
+            }
+        })
+    };
+    let mut settings = short_settings();
+    settings.drain_grace_ms = 100;
+    let mut slow = action("steps");
+    slow.chunk_timeout_ms = 60_000;
+    let node = Node::start_with(folder.path(), one(slow, stuck), settings).await;
+    let id = node.click(click("steps", json!({}))).await;
+    reached.notified().await;
+    let store = node.store.clone();
+    node.engine.drain().await;
+    let task = store.tasks(&taskbell::store::Reach::default(), &[id]).await.unwrap().remove(0);
+    assert_eq!((task.state, task.lease_until, task.attempts, task.reclaims), (State::Running, None, 0, 0));
+    drop(store);
+    let ends = closure(|call| async move { answer(json!({"hasMore": call.chunk < 3, "current": call.chunk})) });
+    let node = Node::start(folder.path(), one(action("steps"), ends)).await;
+    let task = node.until(id, State::Succeeded).await;
+    assert_eq!((task.chunks, task.takeovers, task.fencing_token.0), (3, 0, 2));
+}
+
+#[tokio::test]
+async fn effects_happen_with_the_checkpoint_and_a_refused_one_undoes_its_chunk_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let tries = Arc::new(AtomicI64::new(0));
+    let handler = {
+        let tries = tries.clone();
+        closure(move |call| {
+            let tries = tries.clone();
+            async move {
+                // The second chunk's first try writes the row of the first once more, which the key refuses.
+                let row = if call.chunk == 2 && tries.fetch_add(1, Ordering::SeqCst) == 0 { 1 } else { call.chunk };
+                call.execute("INSERT INTO ledger (item) VALUES ($1)", vec![SqlValue::Int(row)]);
+                answer(json!({"hasMore": call.chunk < 3, "checkpoint": call.chunk, "current": call.chunk}))
+            }
+        })
+    };
+    let node = Node::start(folder.path(), one(action("effects"), handler)).await;
+    let table = Effect { sql: "CREATE TABLE ledger (item INTEGER PRIMARY KEY)", rows: vec![Vec::new()] };
+    node.store.execute(vec![table]).await.unwrap();
+    let id = node.click(click("effects", json!({}))).await;
+    let task = node.until(id, State::Succeeded).await;
+    assert_eq!((task.chunks, task.failures), (3, 1));
+    let rows = node.store.query("SELECT item FROM ledger ORDER BY item", Vec::new()).await.unwrap();
+    assert_eq!(rows, [1, 2, 3].map(|n| vec![SqlValue::Int(n)]));
+}
+
+#[tokio::test]
+async fn after_a_crash_the_next_start_takes_every_lease_and_goes_on_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let reached = Arc::new(Notify::new());
+    let stuck = {
+        let reached = reached.clone();
+        closure(move |call| {
+            let reached = reached.clone();
+            async move {
+                if call.chunk == 2 {
+                    reached.notify_one();
+                    std::future::pending::<()>().await;
+                }
+                answer(json!({"hasMore": true, "checkpoint": call.chunk, "current": call.chunk}))
+            }
+        })
+    };
+    let mut settings = short_settings();
+    // Leases that outlive the test: only the sweep at the start can free them.
+    (settings.lease_ms, settings.heartbeat_ms) = (600_000, 200_000);
+    let node = Node::start_with(folder.path(), one(action("steps"), stuck), settings.clone()).await;
+    let id = node.click(click("steps", json!({}))).await;
+    reached.notified().await;
+    drop(node);
+    let ends = closure(|call| async move { answer(json!({"hasMore": call.chunk < 3, "current": call.chunk})) });
+    let node = Node::start_with(folder.path(), one(action("steps"), ends), settings).await;
+    let task = tokio::time::timeout(Duration::from_secs(5), node.until(id, State::Succeeded)).await.unwrap();
+    assert_eq!((task.chunks, task.takeovers, task.attempts), (3, 1, 0));
+}

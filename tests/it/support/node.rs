@@ -1,0 +1,237 @@
+//! A node in this process over a SQLite file, with handlers that are closures: for what one node has to do.
+
+use async_trait::async_trait;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use taskbell::app::clock::{SystemClock, SystemRng};
+use taskbell::bus::LocalBus;
+use taskbell::core::action::{Action, Actions, CancelRight, HandlerRef, Localized};
+use taskbell::core::chunk::Outcome;
+use taskbell::core::ids::TaskId;
+use taskbell::core::principal::{Principal, Role, Scope};
+use taskbell::core::redact::Redactor;
+use taskbell::core::retry::RetryPolicy;
+use taskbell::core::submit::{Submit, Submitted};
+use taskbell::core::task::{State, Task};
+use taskbell::core::view::Catalogue;
+use taskbell::engine::commands::Commands;
+use taskbell::engine::logbook::Logbook;
+use taskbell::engine::{Engine, EngineParts, EngineSettings};
+use taskbell::handler::{ChunkContext, Handler, HandlerError, Registry};
+use taskbell::store::files::Files;
+use taskbell::store::logs::{LogLimits, MemoryLogs};
+use taskbell::store::migrate::Mode;
+use taskbell::store::sqlite::{SqliteOptions, SqliteStore};
+use taskbell::store::{Reach, Store};
+use tokio::sync::Notify;
+
+/// How long a test waits for something that takes well under a second.
+pub const SOON: Duration = Duration::from_secs(10);
+
+/// What a closure answers for a chunk.
+pub type Answer = Result<Outcome, HandlerError>;
+
+struct Closure<F>(F);
+
+#[async_trait]
+impl<F, Fut> Handler for Closure<F>
+where
+    F: Fn(Arc<Call>) -> Fut + Send + Sync,
+    Fut: Future<Output = Answer> + Send,
+{
+    async fn run(&self, cx: &ChunkContext) -> Answer {
+        // The closure's future may not borrow the context, so it gets what it needs by a pointer that outlives the call.
+        let (effects, call) = Call::new(cx);
+        let answer = (self.0)(call.clone()).await;
+        for (sql, values) in effects.lock().unwrap().drain(..) {
+            cx.execute(sql, values);
+        }
+        answer
+    }
+}
+
+type Effects = Arc<std::sync::Mutex<Vec<(&'static str, Vec<taskbell::core::effect::SqlValue>)>>>;
+
+/// What a closure sees of its chunk.
+pub struct Call {
+    pub chunk: i64,
+    pub attempt: u32,
+    pub checkpoint: Option<serde_json::Value>,
+    pub params: serde_json::Value,
+    effects: Effects,
+}
+
+impl Call {
+    fn new(cx: &ChunkContext) -> (Effects, Arc<Self>) {
+        let effects = Effects::default();
+        let input = cx.chunk_in();
+        let call = Self {
+            chunk: input.chunk,
+            attempt: input.attempt,
+            checkpoint: input.checkpoint.clone(),
+            params: input.task.params.clone(),
+            effects: effects.clone(),
+        };
+        (effects, Arc::new(call))
+    }
+
+    /// Puts a statement into the chunk's commit.
+    pub fn execute(&self, sql: &'static str, values: Vec<taskbell::core::effect::SqlValue>) {
+        self.effects.lock().unwrap().push((sql, values));
+    }
+}
+
+/// A handler that is a closure.
+pub fn closure<F, Fut>(run: F) -> Arc<dyn Handler>
+where
+    F: Fn(Arc<Call>) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Answer> + Send + 'static,
+{
+    Arc::new(Closure(run))
+}
+
+/// An answer as a handler would write it in JSON.
+pub fn answer(json: serde_json::Value) -> Answer {
+    Ok(Outcome::parse(&json).unwrap().0)
+}
+
+/// An action with rules that make tests short.
+pub fn action(key: &str) -> Action {
+    Action {
+        key: key.to_owned(),
+        title: Localized::plain(key),
+        group: Localized::plain("test"),
+        description: Localized::default(),
+        handler: HandlerRef::Native(key.to_owned()),
+        params: serde_json::json!({}),
+        record: None,
+        roles: vec![Role::User],
+        idempotency: None,
+        concurrency: None,
+        retry: RetryPolicy { max_attempts: 3, base_ms: 50, cap_ms: 200 },
+        chunk_timeout_ms: 5_000,
+        timeout_ms: None,
+        memory_bytes: 64 << 20,
+        undo_window_ms: 0,
+        cancel: CancelRight::Owner,
+    }
+}
+
+/// The user that tests click as.
+pub fn alice() -> Principal {
+    Principal {
+        tenant: "default".into(),
+        user: "alice".into(),
+        role: Role::User,
+        scopes: vec![Scope::TasksRead, Scope::TasksWrite],
+    }
+}
+
+/// An operator of the same tenant.
+pub fn operator() -> Principal {
+    Principal { user: "olga".into(), role: Role::Operator, ..alice() }
+}
+
+/// A click of alice.
+pub fn click(action: &str, params: serde_json::Value) -> Submit {
+    Submit {
+        id: TaskId::new(),
+        caller: alice(),
+        tenant: "default".into(),
+        action: action.to_owned(),
+        title: None,
+        owner: "alice".into(),
+        fingerprint: taskbell::core::canonical::fingerprint(&params, None),
+        params,
+        record: None,
+        keys: Vec::new(),
+        slot: None,
+        priority: 0,
+        run_at: None,
+        undo_window_ms: 0,
+        max_attempts: 3,
+        timeout_ms: None,
+        retry_of: None,
+    }
+}
+
+/// A node over a file.
+pub struct Node {
+    pub store: Arc<SqliteStore>,
+    pub commands: Commands,
+    pub engine: Engine,
+}
+
+/// Settings that make tests short.
+pub fn short_settings() -> EngineSettings {
+    EngineSettings {
+        node: "test-node".into(),
+        parallelism: 4,
+        tenants: Vec::new(),
+        lease_ms: 3_000,
+        heartbeat_ms: 1_000,
+        poll_ms: 200,
+        sweep_ms: 200,
+        drain_grace_ms: 1_000,
+        cancel_grace_ms: 1_000,
+    }
+}
+
+impl Node {
+    /// Starts a node with actions and their handlers.
+    pub async fn start(folder: &Path, handlers: Vec<(Action, Arc<dyn Handler>)>) -> Self {
+        Self::start_with(folder, handlers, short_settings()).await
+    }
+
+    /// The same with settings.
+    pub async fn start_with(
+        folder: &Path,
+        handlers: Vec<(Action, Arc<dyn Handler>)>,
+        settings: EngineSettings,
+    ) -> Self {
+        let options = SqliteOptions::new(folder.join("taskbell.db"));
+        let sqlite = SqliteStore::open(options, Mode::Apply, &mut |_, _, _| {}).await.unwrap();
+        let store = Arc::new(sqlite);
+        let (bus, wake) = (LocalBus::default(), Arc::new(Notify::new()));
+        let clock = Arc::new(SystemClock::default());
+        let logs = Arc::new(MemoryLogs::new(LogLimits::default()));
+        let actions: Vec<Action> = handlers.iter().map(|(a, _)| a.clone()).collect();
+        let registry = Registry::new(handlers.into_iter().map(|(a, h)| (a.key, h)));
+        let commands = Commands::new(store.clone(), bus.clone(), wake.clone());
+        let engine = Engine::start(EngineParts {
+            store: store.clone(),
+            files: Files::in_folder(&folder.join("files"), store.clone()).unwrap(),
+            logbook: Logbook::start(logs, bus.clone(), clock.clone(), Redactor::new([])),
+            bus,
+            wake,
+            registry,
+            catalogue: Arc::new(Catalogue { actions: Actions::new(actions), ..Catalogue::default() }),
+            clock,
+            rng: Arc::new(SystemRng),
+            settings,
+        })
+        .await
+        .unwrap();
+        Self { store, commands, engine }
+    }
+
+    /// Clicks; the task's id.
+    pub async fn click(&self, submit: Submit) -> TaskId {
+        match self.commands.submit(submit).await.unwrap() {
+            Submitted::Created(task) => task.id,
+            other => panic!("not a new task: {other:?}"),
+        }
+    }
+
+    /// A task as it is now.
+    pub async fn task(&self, id: TaskId) -> Task {
+        self.store.tasks(&Reach::default(), &[id]).await.unwrap().pop().expect("the task exists")
+    }
+
+    /// Waits until a task is in a state.
+    pub async fn until(&self, id: TaskId, state: State) -> Task {
+        let what = format!("task {id} is {state:?}");
+        super::eventually(&what, SOON, async || Some(self.task(id).await).filter(|t| t.state == state)).await
+    }
+}
