@@ -13,11 +13,17 @@ use uuid::Uuid;
 pub struct TaskId(Uuid);
 
 impl TaskId {
-    /// A fresh id, from the wall clock and the thread's random source; the only place that makes one.
+    /// A fresh id, from the wall clock and the thread's random source.
     #[must_use]
     pub fn new() -> Self {
-        Self(Uuid::now_v7())
+        Self(fresh())
     }
+}
+
+/// A fresh UUIDv7 for what is no task: files, requests. The only place that makes one.
+#[must_use]
+pub fn fresh() -> Uuid {
+    Uuid::now_v7()
 }
 
 impl Default for TaskId {

@@ -191,6 +191,22 @@ pub struct Beside {
     pub prior: Option<UnitPrior>,
 }
 
+impl TaskSummary {
+    /// Cuts it down to what a colleague may know of a task on a shared record: state, numbers, starter and times. `title`
+    /// is that of the action, since the task's own may say more.
+    pub fn cut_for_passers_by(&mut self, title: String) {
+        self.title = title;
+        (self.progress.phase, self.progress.message) = (None, None);
+        (self.idempotency_key, self.concurrency_key) = (None, None);
+        (self.error, self.stop, self.retry_of) = (None, None, None);
+        (self.can, self.warnings, self.artifacts) = (Vec::new(), Vec::new(), Vec::new());
+        (self.seen, self.read, self.archived) = (false, false, false);
+        if let Some(waiting) = &mut self.waiting {
+            waiting.blocked_by = None;
+        }
+    }
+}
+
 impl Lens<'_> {
     /// The summary of a task that this viewer may see.
     #[must_use]
@@ -348,17 +364,23 @@ pub fn activity(task: &Task) -> Activity {
     }
 }
 
+/// Whether a caller who sees tasks of an action may cancel them without force.
+#[must_use]
+pub fn may_cancel(who: &Principal, action: Option<&Action>) -> bool {
+    match action.map(|a| a.cancel).unwrap_or_default() {
+        CancelRight::Owner => true,
+        CancelRight::Operator => who.is_operator(),
+        CancelRight::Nobody => false,
+    }
+}
+
 /// What this caller may do with the task now.
 #[must_use]
 pub fn can(task: &Task, who: &Principal, action: Option<&Action>) -> Vec<&'static str> {
     if !who.has(Scope::TasksWrite) || !who.sees(task) {
         return Vec::new();
     }
-    let may_cancel = match action.map(|a| a.cancel).unwrap_or_default() {
-        CancelRight::Owner => true,
-        CancelRight::Operator => who.is_operator(),
-        CancelRight::Nobody => false,
-    };
+    let may_cancel = may_cancel(who, action);
     let clickable = action.is_some_and(|a| a.clickable_by(who));
     let mut can = Vec::new();
     match task.state {

@@ -4,7 +4,7 @@
 //! before its facts, and deleted after them: what exists in the database can be read.
 
 use super::{FileRow, Result, Store, StoreError};
-use crate::core::ids::TaskId;
+use crate::core::ids::{self, TaskId};
 use crate::core::progress::tidy;
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _};
@@ -14,7 +14,6 @@ use object_store::{ObjectStore, ObjectStoreExt as _, WriteMultipart};
 use sha2::{Digest, Sha256};
 use std::path::Path;
 use std::sync::Arc;
-use uuid::Uuid;
 
 /// The largest upload and the largest result file, bytes.
 pub const FILE_BYTES: u64 = 100 * 1024 * 1024;
@@ -78,7 +77,7 @@ impl Files {
         new: NewFile,
         mut body: impl Stream<Item = std::result::Result<Bytes, E>> + Unpin,
     ) -> Result<FileRow> {
-        let id = Uuid::now_v7().to_string();
+        let id = ids::fresh().to_string();
         let path = ObjectPath::from(id.as_str());
         let mut write = WriteMultipart::new(self.objects.put_multipart(&path).await.map_err(fault)?);
         let mut hash = Sha256::new();
