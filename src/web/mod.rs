@@ -1,3 +1,46 @@
-//! HTTP: the API and the pages.
+//! HTTP: the API and the pages. This file is the table of contents.
+//!
+//! A handler extracts, authorises, makes one call and gives a typed answer. Who may do what is decided before anything is
+//! looked up; nothing of another tenant, or of another user below operator, can be told from what does not exist. Must
+//! never name a database driver: rows come from the store's port, changes go through the engine's command handle.
 
+pub mod api;
+pub mod auth;
+pub mod body;
+pub mod cursor;
+pub mod error;
+pub mod extract;
+pub mod middleware;
+pub mod origin;
 pub mod pages;
+pub mod query;
+pub mod server;
+pub mod state;
+pub mod ws;
+
+pub use state::{AppState, Parts, WebSettings};
+
+use axum::Router;
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::routing::get;
+use error::{ApiError, Code};
+use tower::ServiceBuilder;
+use tower_http::catch_panic::CatchPanicLayer;
+
+/// Everything that is served.
+pub fn router(state: AppState) -> Router {
+    let layers = ServiceBuilder::new()
+        .layer(from_fn(middleware::identify))
+        .layer(CatchPanicLayer::custom(middleware::panicked))
+        .layer(from_fn_with_state(state.clone(), middleware::check_origin))
+        .layer(middleware::cors(&state.settings));
+    Router::new()
+        .nest("/api/v1", api::routes())
+        .route("/api/v1/ws", get(ws::connect))
+        .route("/healthz", get(api::health::healthz))
+        .route("/readyz", get(api::health::readyz))
+        .fallback(async || ApiError::new(Code::NotFound))
+        .method_not_allowed_fallback(async || ApiError::new(Code::MethodNotAllowed))
+        .layer(layers)
+        .with_state(state)
+}

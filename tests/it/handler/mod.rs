@@ -1,4 +1,3 @@
 //! Kinds of handlers, each through the one trait that the engine knows.
 
 mod demo;
-mod script;

@@ -1,0 +1,171 @@
+//! The notification center over plain HTTP: the snapshot, and the marks that an owner sets.
+//!
+//! The snapshot is the one that the push sends, for pages whose socket is down. Marks change nothing but marks.
+
+use crate::core::ids::Head;
+use crate::core::principal::Principal;
+use crate::core::task::State as TaskState;
+use crate::core::time::Millis;
+use crate::core::view::TaskSummary;
+use crate::store::{Counts, Mark, MarkParams, Reach};
+use crate::web::body::{Fields, JsonBody};
+use crate::web::error::ApiError;
+use crate::web::extract::{Lang, Reader};
+use crate::web::query::Query;
+use crate::web::state::AppState;
+use axum::Json;
+use axum::extract::State;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// The most ids that one request may mark.
+const MAX_IDS: usize = 500;
+
+/// The notification center of the caller.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CenterView {
+    /// `snap`, as in the push.
+    pub t: &'static str,
+    /// `me`.
+    pub topic: &'static str,
+    /// The incarnation of the database.
+    pub epoch: String,
+    /// The owner's head.
+    pub head: Head,
+    /// When it was read.
+    pub as_of: Millis,
+    /// The unfinished, the unseen, then the newest; at most 100.
+    pub items: Vec<TaskSummary>,
+    /// There are more.
+    pub more: bool,
+    /// Counts of all items, whatever the filter says.
+    pub counts: BTreeMap<&'static str, i64>,
+}
+
+/// What a mark changed.
+#[derive(Debug, Serialize)]
+pub struct Marked {
+    /// Items that were not so before.
+    pub changed: usize,
+    /// The counts after it.
+    pub counts: BTreeMap<&'static str, i64>,
+}
+
+/// `GET /notifications?filter=`: the filter is `unseen`, `unread` or states, with commas.
+pub async fn center(
+    State(state): State<AppState>,
+    Reader(who): Reader,
+    Lang(lang): Lang,
+    mut query: Query,
+) -> Result<Json<CenterView>, ApiError> {
+    let filter = read_filter(&mut query);
+    query.finish()?;
+    let center = state.store.center(&who.tenant, &who.user).await?;
+    let mut items = state.summaries(&who, &lang, &center.tasks).await?;
+    items.retain(|item| filter.is_empty() || filter.iter().any(|f| f.fits(item)));
+    Ok(Json(CenterView {
+        t: "snap",
+        topic: "me",
+        epoch: state.store.epoch().to_owned(),
+        head: center.head,
+        as_of: center.as_of,
+        items,
+        more: center.more,
+        counts: told(&center.counts),
+    }))
+}
+
+/// `POST /notifications/seen`
+pub async fn seen(state: State<AppState>, who: Reader, body: JsonBody) -> Result<Json<Marked>, ApiError> {
+    mark(state, who, body, Mark::Seen).await
+}
+
+/// `POST /notifications/read`
+pub async fn read(state: State<AppState>, who: Reader, body: JsonBody) -> Result<Json<Marked>, ApiError> {
+    mark(state, who, body, Mark::Read).await
+}
+
+/// `POST /notifications/archive`
+pub async fn archive(state: State<AppState>, who: Reader, body: JsonBody) -> Result<Json<Marked>, ApiError> {
+    mark(state, who, body, Mark::Archived).await
+}
+
+async fn mark(
+    State(state): State<AppState>,
+    Reader(who): Reader,
+    JsonBody(fields): JsonBody,
+    mark: Mark,
+) -> Result<Json<Marked>, ApiError> {
+    let changed = match read_marks(&who, mark, fields)? {
+        Some(params) => state.commands.mark(params).await?,
+        None => 0,
+    };
+    let counts = state.store.counts(&Reach::own(&who), false).await?;
+    Ok(Json(Marked { changed, counts: told(&counts) }))
+}
+
+/// `{"ids":[…]}`, or `{"upTo":HEAD,"filter":{"state":[…],"action":…}}`; `None` = an empty list of ids, which marks nothing.
+fn read_marks(who: &Principal, mark: Mark, mut fields: Fields) -> Result<Option<MarkParams>, ApiError> {
+    let texts = fields.texts("ids", MAX_IDS);
+    let ids: Option<Vec<_>> = texts.as_ref().map(|t| t.iter().filter_map(|id| id.parse().ok()).collect());
+    if ids.as_ref().map(Vec::len) != texts.as_ref().map(Vec::len) {
+        fields.fault("ids", "must be ids of tasks");
+    }
+    let up_to = fields.whole("upTo").map(Head);
+    let (mut states, mut action) = (Vec::new(), None);
+    if let Some(mut filter) = fields.object("filter") {
+        action = filter.text("action");
+        for word in filter.texts("state", TaskState::ALL.len()).unwrap_or_default() {
+            match TaskState::parse(&word) {
+                Some(state) => states.push(state),
+                None => filter.fault("state", "must be a list of states"),
+            }
+        }
+        fields.absorb(filter);
+    }
+    if ids.is_some() == up_to.is_some() {
+        fields.fault("ids", "is needed, or upTo instead of it");
+    }
+    fields.finish()?;
+    let (tenant, owner) = (who.tenant.clone(), who.user.clone());
+    let params = MarkParams { tenant, owner, mark, ids: ids.unwrap_or_default(), up_to, states, action };
+    Ok(Some(params).filter(|p| !p.ids.is_empty() || p.up_to.is_some()))
+}
+
+/// One part of a filter.
+enum Filter {
+    Unseen,
+    Unread,
+    State(TaskState),
+}
+
+impl Filter {
+    fn fits(&self, item: &TaskSummary) -> bool {
+        match self {
+            Self::Unseen => item.state.is_final() && !item.seen,
+            Self::Unread => item.state.is_final() && !item.read,
+            Self::State(state) => item.state == *state,
+        }
+    }
+}
+
+fn read_filter(query: &mut Query) -> Vec<Filter> {
+    let mut filter = Vec::new();
+    for word in query.words("filter") {
+        match (word.as_str(), TaskState::parse(&word)) {
+            ("unseen", _) => filter.push(Filter::Unseen),
+            ("unread", _) => filter.push(Filter::Unread),
+            (_, Some(state)) => filter.push(Filter::State(state)),
+            _ => query.fault("filter", "must be unseen, unread or states, with commas"),
+        }
+    }
+    filter
+}
+
+/// Counts with every unfinished state, as the push tells them.
+fn told(counts: &Counts) -> BTreeMap<&'static str, i64> {
+    let open = TaskState::ALL.into_iter().filter(|s| !s.is_final()).map(|s| (s.as_str(), 0));
+    let counted = counts.by_state.iter().map(|(state, n)| (state.as_str(), *n));
+    open.chain(counted).chain([("unseen", counts.unseen), ("attention", counts.attention)]).collect()
+}

@@ -1,0 +1,60 @@
+//! One task: read it, delete it.
+
+use crate::core::view::TaskDetail;
+use crate::store::StoreError;
+use crate::web::error::{ApiError, Code};
+use crate::web::extract::{Lang, Reader, TaskPath, Writer};
+use crate::web::state::AppState;
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+
+/// `GET /tasks/{id}`, with the revision as its `ETag`.
+pub async fn get(
+    State(state): State<AppState>,
+    Reader(who): Reader,
+    TaskPath(id): TaskPath,
+    Lang(lang): Lang,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let task = state.task(&who, id).await?;
+    let tag = etag(task.revision.0);
+    let known = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|v| v.to_str().ok());
+    if known.flat_map(|v| v.split(',')).any(|t| t.trim().trim_start_matches("W/") == tag) {
+        return Ok((StatusCode::NOT_MODIFIED, [(header::ETAG, tag)]).into_response());
+    }
+    Ok(answer(StatusCode::OK, &state.stored_detail(&who, &lang, &task).await?))
+}
+
+/// `DELETE /tasks/{id}`: for ended tasks, with all that is theirs.
+pub async fn delete(
+    State(state): State<AppState>,
+    Writer(who): Writer,
+    TaskPath(id): TaskPath,
+) -> Result<StatusCode, ApiError> {
+    match state.commands.delete(&who, id).await {
+        Ok(Some(true)) => {}
+        Ok(Some(false)) => return Err(ApiError::new(Code::NotEnded)),
+        Ok(None) | Err(StoreError::NotFound) => return Err(ApiError::new(Code::NotFound)),
+        Err(e) => return Err(e.into()),
+    }
+    if let Err(e) = state.logs.delete(&[id]).await {
+        tracing::warn!(task = %id, "the log of a deleted task stays for now: {e}");
+    }
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// A task as an answer, with its revision as `ETag`.
+pub fn answer(status: StatusCode, task: &TaskDetail) -> Response {
+    (status, [(header::ETAG, etag(task.summary.revision.0))], Json(task)).into_response()
+}
+
+fn etag(revision: i64) -> String {
+    format!("\"{revision}\"")
+}
+
+/// Where a task is found.
+pub fn location(id: crate::core::ids::TaskId) -> HeaderValue {
+    HeaderValue::from_str(&format!("/api/v1/tasks/{id}")).expect("an id is a valid header value")
+}

@@ -1,0 +1,108 @@
+//! What every request passes through, from the outside in: a request id and the security headers, a net for panics, the
+//! rule of origins, CORS.
+//!
+//! The request id is made here and taken from nobody outside. A problem that a handler returned gets it, is written once
+//! into the process's log, and is sent.
+
+use super::error::{ApiError, Code, Problem};
+use super::origin::{self, From};
+use super::state::{AppState, WebSettings};
+use crate::core::ids;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderName, HeaderValue, Method, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use std::any::Any;
+use std::time::Duration;
+use tower_http::cors::{AllowOrigin, CorsLayer};
+
+/// The header that carries the request id.
+pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// How long browsers may remember the answer to a preflight.
+const PREFLIGHT_AGE: Duration = Duration::from_secs(600);
+
+/// Sent with every answer. Pages load nothing from elsewhere, run no inline script, are framed by nobody, and set no HTML
+/// from text.
+const SECURITY: [(HeaderName, &str); 5] = [
+    (
+        header::CONTENT_SECURITY_POLICY,
+        "default-src 'self'; img-src 'self' data:; connect-src 'self'; object-src 'none'; frame-ancestors 'none'; \
+         base-uri 'none'; form-action 'self'; require-trusted-types-for 'script'",
+    ),
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (header::REFERRER_POLICY, "same-origin"),
+    (header::X_FRAME_OPTIONS, "DENY"),
+    (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+];
+
+/// The id of a request: UUIDv7, made here.
+#[derive(Clone, Debug)]
+pub struct RequestId(pub String);
+
+/// Gives the request its id, and the answer its headers and, where it is a problem, its body.
+pub async fn identify(mut request: Request, next: Next) -> Response {
+    let id = RequestId(ids::fresh().to_string());
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    request.extensions_mut().insert(id.clone());
+    let mut response = next.run(request).await;
+    if let Some(Problem(error)) = response.extensions_mut().remove::<Problem>() {
+        note(&error, &id, &method, &path);
+        *response.body_mut() = Body::from(error.problem(&id.0).to_string());
+        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+    }
+    let headers = response.headers_mut();
+    for (name, value) in &SECURITY {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    if path.starts_with("/api/") {
+        headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    }
+    headers.insert(REQUEST_ID, HeaderValue::from_str(&id.0).expect("a UUID is a valid header value"));
+    response
+}
+
+/// One line a problem. Keys, cookies, queries and bodies are never in it.
+fn note(error: &ApiError, id: &RequestId, method: &Method, path: &str) {
+    let (code, cause) = (error.code.as_str(), error.cause.as_deref().unwrap_or_default());
+    if error.code.status().is_server_error() {
+        tracing::error!(request_id = id.0, %method, path, code, cause, "a request failed");
+    } else {
+        tracing::debug!(request_id = id.0, %method, path, code, cause, "a request was refused");
+    }
+}
+
+/// A panic becomes a problem like any other; its text is in the process's log and goes nowhere else.
+#[must_use]
+pub fn panicked(_: Box<dyn Any + Send + 'static>) -> Response {
+    ApiError::internal("a handler panicked; the panic is logged above").into_response()
+}
+
+/// The rule of origins, and in the demo the rule of names.
+pub async fn check_origin(State(state): State<AppState>, request: Request, next: Next) -> Response {
+    if state.demo.is_some() && !origin::is_loopback_host(request.headers()) {
+        return ApiError::new(Code::HostRefused).into_response();
+    }
+    if origin::of(request.headers(), &state.settings) == From::Foreign {
+        return ApiError::new(Code::OriginRefused).into_response();
+    }
+    next.run(request).await
+}
+
+/// CORS for the listed origins, without credentials: other pages call with a key of their own.
+pub fn cors(settings: &WebSettings) -> CorsLayer {
+    let origins = settings.allowed_origins.iter().filter_map(|o| HeaderValue::from_str(o).ok());
+    CorsLayer::new()
+        .allow_origin(AllowOrigin::list(origins))
+        .allow_methods([Method::GET, Method::POST, Method::PUT, Method::DELETE])
+        .allow_headers([
+            header::AUTHORIZATION,
+            header::CONTENT_TYPE,
+            header::ACCEPT_LANGUAGE,
+            header::IF_NONE_MATCH,
+            HeaderName::from_static("idempotency-key"),
+        ])
+        .expose_headers([header::LOCATION, header::ETAG, header::RETRY_AFTER])
+        .max_age(PREFLIGHT_AGE)
+}

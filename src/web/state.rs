@@ -1,0 +1,160 @@
+//! What handlers work with, put together once by the composition root.
+
+use super::auth::DemoUsers;
+use super::error::{ApiError, Code};
+use crate::core::ids::TaskId;
+use crate::core::principal::Principal;
+use crate::core::resolve::Resolver;
+use crate::core::task::Task;
+use crate::core::time::Clock;
+use crate::core::view::{Beside, Catalogue, Documents, Lens, TaskDetail, TaskSummary};
+use crate::engine::commands::Commands;
+use crate::push::Hub;
+use crate::store::beside::BesideReader;
+use crate::store::files::Files;
+use crate::store::logs::LogStore;
+use crate::store::{Reach, Store};
+use std::collections::BTreeSet;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What the web needs to know of the configuration.
+#[derive(Clone, Debug, Default)]
+pub struct WebSettings {
+    /// The origin of the public address, such as `https://tasks.example.com`.
+    pub public_origin: Option<String>,
+    /// Origins of pages that may embed, call and connect.
+    pub allowed_origins: Vec<String>,
+    /// Sign-in over plain http outside this machine.
+    pub insecure_http: bool,
+    /// Record types whose tasks everyone of the tenant sees in numbers.
+    pub open_records: BTreeSet<String>,
+}
+
+/// The parts.
+pub struct Parts {
+    /// The database.
+    pub store: Arc<dyn Store>,
+    /// The task logs.
+    pub logs: Arc<dyn LogStore>,
+    /// Uploads and results.
+    pub files: Files,
+    /// What changes tasks.
+    pub commands: Commands,
+    /// The declared actions.
+    pub catalogue: Arc<Catalogue>,
+    /// From requests to clicks.
+    pub resolver: Resolver,
+    /// The push of this node.
+    pub hub: Arc<Hub>,
+    /// What stands beside tasks.
+    pub beside: Arc<BesideReader>,
+    /// The server's now.
+    pub clock: Arc<dyn Clock>,
+    /// From the configuration.
+    pub settings: WebSettings,
+    /// The users of the demo; absent outside of it.
+    pub demo: Option<DemoUsers>,
+    /// The node is going down: readiness is off.
+    pub draining: Arc<AtomicBool>,
+}
+
+/// What handlers work with. Cheap to clone.
+#[derive(Clone)]
+pub struct AppState(Arc<Shared>);
+
+/// The parts, and what is read off them once.
+pub struct Shared {
+    parts: Parts,
+    /// Languages in which anything is said here.
+    pub languages: Vec<String>,
+}
+
+impl Deref for Shared {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.parts
+    }
+}
+
+impl Deref for AppState {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.0
+    }
+}
+
+impl AppState {
+    /// Takes the parts.
+    #[must_use]
+    pub fn new(parts: Parts) -> Self {
+        let own = ["en", "zh-CN"].map(str::to_owned);
+        let said = parts.catalogue.actions.iter().flat_map(|a| a.title.0.keys().cloned());
+        let languages: BTreeSet<String> = own.into_iter().chain(said.filter(|l| !l.is_empty())).collect();
+        Self(Arc::new(Shared { parts, languages: languages.into_iter().collect() }))
+    }
+
+    /// Whether the node is going down.
+    #[must_use]
+    pub fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Relaxed)
+    }
+
+    /// How this viewer sees tasks.
+    #[must_use]
+    pub fn lens<'a>(&'a self, viewer: &'a Principal, lang: &'a str) -> Lens<'a> {
+        Lens { viewer, lang, now: self.clock.now(), catalogue: &self.catalogue }
+    }
+
+    /// A task that this viewer may see.
+    ///
+    /// # Errors
+    /// 404, the same for what does not exist and what is not the viewer's.
+    pub async fn task(&self, viewer: &Principal, id: TaskId) -> Result<Task, ApiError> {
+        let found = self.store.tasks(&Reach::of(viewer), &[id]).await?.pop();
+        found.ok_or_else(|| ApiError::new(Code::NotFound))
+    }
+
+    /// Tasks as lists show them, in the given order.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn summaries(
+        &self,
+        viewer: &Principal,
+        lang: &str,
+        tasks: &[Task],
+    ) -> Result<Vec<TaskSummary>, ApiError> {
+        let beside = self.beside.read(viewer, tasks).await?;
+        let (lens, nothing) = (self.lens(viewer, lang), Beside::default());
+        Ok(tasks.iter().map(|t| lens.summary(t, beside.get(&t.id).unwrap_or(&nothing))).collect())
+    }
+
+    /// A task with its documents.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn detail(
+        &self,
+        viewer: &Principal,
+        lang: &str,
+        task: &Task,
+        documents: Documents,
+    ) -> Result<TaskDetail, ApiError> {
+        let mut beside = self.beside.read(viewer, std::slice::from_ref(task)).await?;
+        let beside = beside.remove(&task.id).unwrap_or_default();
+        Ok(self.lens(viewer, lang).detail(task, &beside, documents))
+    }
+
+    /// A task with its documents, read from the database.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn stored_detail(&self, viewer: &Principal, lang: &str, task: &Task) -> Result<TaskDetail, ApiError> {
+        let documents = self.store.documents(task.id).await?;
+        self.detail(viewer, lang, task, documents).await
+    }
+}
