@@ -12,7 +12,8 @@ fn main() -> ExitCode {
         Command::CheckConfig => cli::check_config::run(config.as_deref(), &[]),
         Command::Submit(args) => cli::submit::run(&args),
         Command::Watch(args) => cli::watch::run(&args),
-        Command::Serve(_) | Command::Migrate | Command::Key(_) | Command::ScriptWorker => {
+        Command::ScriptWorker => cli::script_worker::run(),
+        Command::Serve(_) | Command::Migrate | Command::Key(_) => {
             eprintln!("taskbell: this command is not part of this build");
             ExitCode::from(cli::EXIT_FAULT)
         }

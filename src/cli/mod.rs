@@ -9,6 +9,7 @@ mod client;
 mod follow;
 mod frame;
 mod screen;
+pub mod script_worker;
 pub mod submit;
 mod terminal_text;
 pub mod watch;

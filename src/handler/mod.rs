@@ -9,6 +9,7 @@
 pub mod context;
 pub mod demo;
 pub mod native;
+pub mod script;
 
 pub use context::{ChunkContext, ChunkHost, ChunkIn, Counted, FileContent, TaskInfo};
 

@@ -17,7 +17,7 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
     ("telemetry", &["core", "config"]),
     ("demo", &["core", "store", "handler"]),
     ("app", &["core", "config", "store", "bus", "handler", "engine", "push", "web", "telemetry", "demo"]),
-    ("cli", &["core", "config", "telemetry", "app"]),
+    ("cli", &["core", "config", "telemetry", "handler", "app"]),
     ("main", &["core", "config", "telemetry", "app", "cli"]),
 ];
 
@@ -42,6 +42,7 @@ const CLOCKS: &[(&str, &str)] = &[
     ("src/store/memory/", "the reference model has no database whose clock it could read"),
     ("src/store/beside.rs", "the age of what it keeps in memory"),
     ("src/cli/", "a client draws by its own clock"),
+    ("src/handler/script/", "a script is stopped by real time, in a process of its own"),
 ];
 
 const MOST_LINES: usize = 500;

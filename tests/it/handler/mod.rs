@@ -1,3 +1,4 @@
 //! Kinds of handlers, each through the one trait that the engine knows.
 
 mod demo;
+mod script;

@@ -2,6 +2,8 @@
 
 pub mod clock;
 pub mod node;
+#[allow(dead_code, reason = "the browser tests use it too, and each binary a part of it")]
+pub mod server;
 pub mod waiting;
 
 pub use waiting::eventually;

@@ -1,0 +1,114 @@
+// What a script sees of the host: `task`, `cx` and `console`, made in the script's own realm before its first line runs.
+// Everything here is taken from the realm while it is still untouched, so a script that rewrites built-ins confuses only
+// itself. The host's functions are reached through this closure alone; what they are given is text and numbers.
+(host, chunkText) => {
+  "use strict";
+  const { stringify, parse } = JSON;
+  const { create, freeze } = Object;
+  const { apply } = Reflect;
+  const { isFinite } = Number;
+  const { slice, toWellFormed } = String.prototype;
+  const Text = String, Num = Number, Later = Promise, Failure = Error;
+
+  // Half a surrogate pair is no text outside of JavaScript.
+  const whole = (text) => apply(toWellFormed, text, []);
+  const cut = (text, chars) => whole(apply(slice, text, [0, chars]));
+
+  const { task, ...chunk } = parse(chunkText, (_, value) => freeze(value));
+
+  const words = (value) => {
+    try {
+      if (typeof value !== "object" || value === null) return Text(value);
+      if (value instanceof Failure) return `${value}\n${value.stack}`;
+      return stringify(value) ?? Text(value);
+    } catch {
+      return "(a value that cannot be shown)";
+    }
+  };
+  const log = (level, values) => {
+    let line = "";
+    for (let i = 0; i < values.length; i++) line += (i > 0 ? " " : "") + cut(words(values[i]), host.lineChars);
+    host.log(level, cut(line, host.lineChars));
+  };
+  const levels = freeze({ __proto__: null, debug: "debug", info: "info", warn: "warn", error: "error" });
+  const console = { log: (...values) => log("info", values) };
+  for (const level in levels) console[level] = (...values) => log(level, values);
+
+  // Numbers that JSON does not have go over as text, so that they are told as faults and not lost as null.
+  const fields = ["current", "total", "unit", "phase", "message"];
+  const pick = (value) => {
+    if (typeof value === "number") return isFinite(value) ? value : Text(value);
+    if (typeof value === "string") return cut(value, host.lineChars);
+    return value === null ? null : true;
+  };
+  const progress = (report) => {
+    const picked = create(null);
+    if (typeof report === "object" && report !== null) {
+      for (let i = 0; i < fields.length; i++) {
+        const value = report[fields[i]];
+        if (value !== undefined) picked[fields[i]] = pick(value);
+      }
+    } else {
+      picked.current = pick(report);
+    }
+    host.progress(stringify(picked));
+  };
+
+  const waiting = create(null);
+  const wait = (ask) => new Later((resolve, reject) => { waiting[ask] = [resolve, reject]; });
+  const settle = (ask, fulfilled, value, permanent) => {
+    const [resolve, reject] = waiting[ask];
+    delete waiting[ask];
+    if (fulfilled) return resolve(value);
+    const failure = new Failure(value);
+    failure.permanent = permanent;
+    reject(failure);
+  };
+
+  const cx = freeze({
+    checkpoint: chunk.checkpoint,
+    chunk: chunk.chunk,
+    attempt: chunk.attempt,
+    fencingToken: chunk.fencingToken,
+    lastError: chunk.lastError,
+    deadline: chunk.deadline,
+    progressSoFar: chunk.progress,
+    progress,
+    log: (text, level) => log(levels[level] ?? "info", [text]),
+    stopRequested: () => host.stopRequested(),
+    leaseIsCurrent: () => host.leaseIsCurrent(),
+    readFile: (id) => wait(host.readFile(cut(Text(id), 300))),
+    sleep: (ms) => wait(host.sleep(Num(ms))),
+  });
+  globalThis.console = freeze(console);
+
+  // The answer as JSON; undefined when there is none.
+  const counted = freeze({ __proto__: null, current: true, total: true, nextDelaySeconds: true });
+  const encode = (answer) => {
+    let root;
+    return stringify(answer, function (key, value) {
+      if (key === "" && root === undefined) root = value;
+      if (typeof value === "string") return whole(value);
+      if (typeof value === "number" && !isFinite(value) && this === root && counted[key]) return Text(value);
+      return value;
+    });
+  };
+
+  const describe = (thrown) => {
+    const of = (key) => {
+      try { return thrown[key]; } catch { return undefined; }
+    };
+    const text = (value) => (value === undefined ? "" : cut(typeof value === "string" ? value : words(value), 8000));
+    const code = of("code");
+    return stringify({
+      name: text(of("name")),
+      message: text(of("message") ?? thrown),
+      stack: text(of("stack")),
+      code: typeof code === "string" && code !== "" ? cut(code, 100) : null,
+      permanent: of("permanent") === true,
+    });
+  };
+
+  // `await` and not plain: returning a promise would look up a `then` that the script may have replaced.
+  return freeze({ call: async (run) => await run(task, cx), settle, encode, describe });
+}

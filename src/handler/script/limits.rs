@@ -1,0 +1,96 @@
+//! The limits of scripts, each with its unit and why it is what it is, and what a process does to hold itself to them.
+//!
+//! Memory and time are the action's own. What stands here bounds the rest, for every script. The limits that the
+//! operating system holds ([`confine`], [`allow_memory`]) catch what the interpreter's own accounting misses.
+
+use rlimit::Resource;
+use std::io;
+use std::time::Duration;
+
+/// A script file, bytes.
+pub const SOURCE_BYTES: u64 = 1024 * 1024;
+
+/// The whole answer of a chunk as JSON, bytes: room for the largest result and some lines of log.
+pub const ANSWER_BYTES: usize = 4 * 1024 * 1024;
+
+/// A file that a script reads as text, bytes.
+pub const FILE_BYTES: usize = 32 * 1024 * 1024;
+
+/// Lines that a chunk may log.
+pub const LOG_LINES: usize = 2_000;
+
+/// What a chunk may log in all, bytes.
+pub const LOG_BYTES: usize = 1024 * 1024;
+
+/// Between two progress reports on the pipe; what comes faster is merged, and the newest value counts.
+pub const REPORT_EVERY: Duration = Duration::from_millis(50);
+
+/// Stack of a script, bytes; what goes deeper fails as a budget.
+pub const STACK_BYTES: usize = 1024 * 1024;
+
+/// Stack of the thread under it, bytes: room for the interpreter's native frames above a full script stack.
+pub const THREAD_STACK_BYTES: usize = 8 * 1024 * 1024;
+
+/// What the script's memory limit is raised by once it has been hit, bytes, so that the error can still be read.
+pub const LAST_WORDS_BYTES: usize = 8 * 1024 * 1024;
+
+/// How long a child has, past the chunk's time, to say itself that the time is over. Then it is killed.
+pub const GRACE: Duration = Duration::from_millis(500);
+
+/// How long a child has to become ready.
+pub const START: Duration = Duration::from_secs(10);
+
+/// Chunks that a child runs before a new one takes its place.
+pub const CHUNKS_PER_CHILD: u32 = 200;
+
+/// Resident memory above which a child is not used again, bytes: memory that a big chunk left behind in it goes back to
+/// the system with it.
+pub const RESIDENT_BYTES: u64 = 48 * 1024 * 1024;
+
+/// Address space beyond twice the script's memory, bytes. Address space is not memory: arenas and stacks reserve far
+/// more than they use.
+const HEADROOM_BYTES: u64 = 512 * 1024 * 1024;
+
+/// How much a child steps back behind the server when both want a processor, as `nice` counts.
+const NICE: i32 = 5;
+
+/// Files that a child may hold open: its three pipes, and one to read its own figures.
+const OPEN_FILES: u64 = 8;
+
+/// Takes from the process what a script's process never needs: core dumps, files, writing to files, the first place at a
+/// processor. Final, and for all threads that are started later.
+pub(super) fn confine() -> io::Result<()> {
+    rustix::process::nice(NICE)?;
+    Resource::CORE.set(0, 0)?;
+    Resource::FSIZE.set(0, 0)?;
+    Resource::NOFILE.set(OPEN_FILES, OPEN_FILES)
+}
+
+/// Bounds the process's address space for a chunk of so much memory. The next chunk may have another bound.
+pub(super) fn allow_memory(memory_bytes: u64) -> io::Result<()> {
+    let (_, hard) = Resource::AS.get()?;
+    let wanted = own_bytes("VmSize:").unwrap_or(0).saturating_add(memory_bytes.saturating_mul(2)) + HEADROOM_BYTES;
+    Resource::AS.set(wanted.min(hard), hard)
+}
+
+/// Whether this process holds more memory than one that should be used again.
+pub(super) fn grown() -> bool {
+    resident_bytes() > RESIDENT_BYTES
+}
+
+/// What this process holds in memory now; 0 where the system does not tell.
+pub(super) fn resident_bytes() -> u64 {
+    own_bytes("VmRSS:").unwrap_or(0)
+}
+
+/// The most that it has ever held; 0 where the system does not tell.
+pub(super) fn peak_bytes() -> u64 {
+    own_bytes("VmHWM:").unwrap_or(0)
+}
+
+/// A figure of this process by its name, bytes; none where the system does not tell.
+fn own_bytes(name: &str) -> Option<u64> {
+    let figures = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = figures.lines().find_map(|line| line.strip_prefix(name))?;
+    line.trim().strip_suffix(" kB")?.parse::<u64>().ok().map(|kib| kib * 1024)
+}

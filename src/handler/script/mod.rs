@@ -1,0 +1,84 @@
+//! Handlers that are JavaScript files: `export default async function (task, cx)`, one call for each chunk.
+//!
+//! A script runs in a process of its own ([`pool`]), never in the server: the interpreter does not look at its clock
+//! inside of native loops and may end its process when memory is short, so only a process can be stopped for sure. Three
+//! walls stand one behind the other. The interpreter holds the script to its memory, stack and time ([`worker`]). The process
+//! holds itself to address space, files and dumps ([`limits`]). The server kills the process when the time is over by
+//! [`limits::GRACE`], and takes for granted that a process may end at any moment.
+//!
+//! What a script can reach is what `js/prelude.js` gives it, all of it text and numbers in frames ([`protocol`]). A process
+//! whose interpreter was broken out of would still speak nothing but these frames, about its own chunk.
+//!
+//! Must never: run a line of a script in the server ([`check`] only parses), give a process the server's environment, or
+//! use a process again after it was stopped in the middle.
+
+mod child;
+mod drive;
+mod file;
+pub mod limits;
+mod pool;
+mod protocol;
+pub mod worker;
+
+pub use file::check;
+pub use pool::{PoolSettings, ScriptPool};
+
+use super::{ChunkContext, Handler, HandlerError};
+use crate::core::chunk::{Failure, Outcome};
+use crate::core::task::ErrorKind;
+use async_trait::async_trait;
+use file::ScriptFile;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A script that runs the chunks of an action.
+pub struct ScriptHandler {
+    file: ScriptFile,
+    memory_bytes: u64,
+    timeout: Duration,
+    pool: Arc<ScriptPool>,
+}
+
+impl ScriptHandler {
+    /// A handler for a script file, which is read at once. `memory_bytes` and `timeout` are of one chunk. Fails when the
+    /// file cannot be read, is no UTF-8 or too long; what is wrong in the script itself is told by [`check`], or by the
+    /// first chunk.
+    pub fn new(
+        path: impl Into<PathBuf>,
+        memory_bytes: u64,
+        timeout: Duration,
+        pool: Arc<ScriptPool>,
+    ) -> io::Result<Self> {
+        Ok(Self { file: ScriptFile::open(path.into())?, memory_bytes, timeout, pool })
+    }
+}
+
+#[async_trait]
+impl Handler for ScriptHandler {
+    async fn run(&self, cx: &ChunkContext) -> Result<Outcome, HandlerError> {
+        let source = self.file.text().await.map_err(|error| {
+            let failure = Failure::new(ErrorKind::Handler, "script-unreadable", "The script could not be read.");
+            HandlerError::Failed(Box::new(failure.detail(format!("{}: {error}", self.file.name()))))
+        })?;
+        let lent = tokio::select! {
+            lent = self.pool.take() => lent,
+            () = cx.stopped() => return Err(HandlerError::HandedBack),
+        };
+        let lent = lent.map_err(|error| {
+            let failure =
+                Failure::new(ErrorKind::Internal, "script-process-unavailable", "The script could not be started.");
+            HandlerError::Failed(Box::new(failure.detail(error.to_string())))
+        })?;
+        drive::Drive {
+            name: self.file.name(),
+            source: &source,
+            memory_bytes: self.memory_bytes,
+            timeout: self.timeout,
+            cx,
+        }
+        .run(lent)
+        .await
+    }
+}

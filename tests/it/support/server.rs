@@ -1,0 +1,228 @@
+//! A real server process in a folder of its own: started, asked, killed, started again.
+//!
+//! The process is ended by its id when the value is dropped. What it said on standard error is kept in `server.log` in its
+//! folder, and is part of the message when it does not come up.
+
+use super::eventually;
+use serde_json::Value;
+use std::fs::{self, OpenOptions};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::process::{Child, Command};
+
+const START_LIMIT: Duration = Duration::from_secs(60);
+const END_LIMIT: Duration = Duration::from_secs(60);
+
+/// How a server is started.
+#[derive(Clone, Debug, Default)]
+pub struct Spec {
+    /// The text of the configuration file; none = the demo.
+    pub config: Option<String>,
+    /// Settings by environment, beside the address to listen on.
+    pub env: Vec<(String, String)>,
+    /// The port; none = a free one.
+    pub port: Option<u16>,
+}
+
+impl Spec {
+    /// The demo with fresh data.
+    pub fn demo() -> Self {
+        Self::default()
+    }
+
+    /// A server with a configuration file.
+    pub fn with_config(text: &str) -> Self {
+        Self { config: Some(text.to_owned()), ..Self::default() }
+    }
+
+    /// With a setting by environment, such as `TASKBELL__ENGINE__LEASE_MS`.
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.env.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// On a port that is known before.
+    pub fn port(mut self, port: u16) -> Self {
+        self.port = Some(port);
+        self
+    }
+
+    /// Starts it, and waits until it is ready.
+    pub async fn start(self) -> Server {
+        let folder = tempfile::tempdir().unwrap();
+        if let Some(text) = &self.config {
+            fs::write(folder.path().join("taskbell.toml"), text).unwrap();
+        }
+        let port = self.port.unwrap_or_else(free_port);
+        let process = launch(&self, folder.path(), port).await;
+        Server { spec: self, folder, port, process }
+    }
+}
+
+/// A port that nobody listens on at this moment.
+pub fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// A running server.
+pub struct Server {
+    spec: Spec,
+    folder: TempDir,
+    port: u16,
+    process: Child,
+}
+
+impl Server {
+    /// The folder it works in: `taskbell.toml`, `data/`, `server.log`.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Where it listens.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Its address, without a slash at the end.
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// Its id as a process.
+    pub fn pid(&self) -> u32 {
+        self.process.id().expect("the server runs")
+    }
+
+    /// What it said so far.
+    pub fn said(&self) -> String {
+        fs::read_to_string(log_file(self.folder())).unwrap_or_default()
+    }
+
+    /// Ends it as a crash does, at once and without a word to it.
+    pub async fn kill(&mut self) {
+        self.process.kill().await.unwrap();
+    }
+
+    /// Asks it to end by SIGTERM, as an operator does; answers its exit status.
+    pub async fn terminate(&mut self) -> std::process::ExitStatus {
+        let asked = Command::new("kill").args(["-TERM", &self.pid().to_string()]).status().await.unwrap();
+        assert!(asked.success());
+        tokio::time::timeout(END_LIMIT, self.process.wait())
+            .await
+            .expect("the server ends when it is asked to")
+            .unwrap()
+    }
+
+    /// Starts it again in the same folder on the same port, after it was ended.
+    pub async fn start_again(&mut self) {
+        self.process = launch(&self.spec, self.folder.path(), self.port).await;
+    }
+
+    /// Runs another command of the binary in the same folder with the same settings; answers its standard output.
+    pub async fn command(&self, args: &[&str]) -> String {
+        let mut command = taskbell(&self.spec, self.folder.path(), self.port);
+        let output = command.args(args).output().await.unwrap();
+        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+
+    /// A client with a fresh key for a user of a role in the tenant `default`.
+    pub async fn client(&self, user: &str, role: &str) -> Client {
+        let key = self.command(&["key", "create", "--tenant", "default", "--user", user, "--role", role]).await;
+        Client { http: reqwest::Client::new(), base: self.url(), key }
+    }
+}
+
+/// An API client with a key.
+#[derive(Clone)]
+pub struct Client {
+    http: reqwest::Client,
+    base: String,
+    /// The key it shows.
+    pub key: String,
+}
+
+impl Client {
+    /// Asks for a path; answers the status and the JSON, `Null` where there is none.
+    pub async fn get(&self, path: &str) -> (u16, Value) {
+        self.send(self.http.get(format!("{}{path}", self.base))).await
+    }
+
+    /// Posts JSON to a path.
+    pub async fn post(&self, path: &str, body: &Value) -> (u16, Value) {
+        self.send(self.http.post(format!("{}{path}", self.base)).json(body)).await
+    }
+
+    async fn send(&self, request: reqwest::RequestBuilder) -> (u16, Value) {
+        let answer = request.bearer_auth(&self.key).send().await.unwrap();
+        let status = answer.status().as_u16();
+        (status, answer.json().await.unwrap_or_default())
+    }
+
+    /// Submits a task that has to be accepted; answers it.
+    pub async fn submit(&self, body: Value) -> Value {
+        let (status, task) = self.post("/api/v1/tasks", &body).await;
+        assert_eq!(status, 201, "{task}");
+        task
+    }
+
+    /// Waits until a task is as wished; answers it.
+    pub async fn until(&self, id: &str, limit: Duration, wished: impl Fn(&Value) -> bool) -> Value {
+        let path = format!("/api/v1/tasks/{id}");
+        eventually("the task is as wished", limit, async || Some(self.get(&path).await.1).filter(&wished)).await
+    }
+
+    /// Uploads a file; answers its id.
+    pub async fn upload(&self, name: &str, bytes: Vec<u8>) -> String {
+        let request = self.http.post(format!("{}/api/v1/uploads?name={name}", self.base));
+        let (status, file) = self.send(request.header("content-type", "application/octet-stream").body(bytes)).await;
+        assert_eq!(status, 201, "{file}");
+        file["id"].as_str().unwrap().to_owned()
+    }
+}
+
+/// The binary with the settings of a server, and with nothing of the environment that the tests run in.
+fn taskbell(spec: &Spec, folder: &Path, port: u16) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_taskbell"));
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("TASKBELL")) {
+        command.env_remove(name);
+    }
+    command.current_dir(folder).stdin(Stdio::null()).envs(spec.env.iter().cloned());
+    command.env("TASKBELL__SERVER__LISTEN", format!("127.0.0.1:{port}"));
+    if spec.config.is_some() {
+        command.arg("--config").arg(folder.join("taskbell.toml"));
+    }
+    command
+}
+
+async fn launch(spec: &Spec, folder: &Path, port: u16) -> Child {
+    let log = OpenOptions::new().create(true).append(true).open(log_file(folder)).unwrap();
+    let mut command = taskbell(spec, folder, port);
+    command.arg("serve");
+    if spec.config.is_none() {
+        command.arg("--demo");
+    }
+    command.stdout(Stdio::null()).stderr(log).kill_on_drop(true);
+    let mut process = command.spawn().unwrap();
+    let ready = format!("http://127.0.0.1:{port}/readyz");
+    let end = tokio::time::Instant::now() + START_LIMIT;
+    loop {
+        if let Ok(answer) = reqwest::get(&ready).await
+            && answer.status().is_success()
+        {
+            return process;
+        }
+        let ended = process.try_wait().unwrap();
+        let said = || fs::read_to_string(log_file(folder)).unwrap_or_default();
+        assert!(ended.is_none(), "the server ended with {ended:?}:\n{}", said());
+        assert!(tokio::time::Instant::now() < end, "the server is not ready within {START_LIMIT:?}:\n{}", said());
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+fn log_file(folder: &Path) -> PathBuf {
+    folder.join("server.log")
+}
