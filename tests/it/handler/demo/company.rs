@@ -5,8 +5,12 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+use taskbell::config::Settings;
+use taskbell::core::action::HandlerRef;
 use taskbell::core::chunk::{Failure, Outcome};
 use taskbell::core::effect::SqlValue;
 use taskbell::core::ids::TaskId;
@@ -17,10 +21,14 @@ use taskbell::core::retry::RetryPolicy;
 use taskbell::core::submit::Submit;
 use taskbell::core::task::{ErrorKind, State, Task};
 use taskbell::demo;
-use taskbell::handler::{ChunkContext, ChunkHost, ChunkIn, Counted, FileContent, HandlerError, TaskInfo};
+use taskbell::handler::script::{PoolSettings, ScriptHandler, ScriptPool};
+use taskbell::handler::{ChunkContext, ChunkHost, ChunkIn, Counted, FileContent, Handler, HandlerError, TaskInfo};
 use taskbell::store::migrate::Mode;
 use taskbell::store::sqlite::{SqliteOptions, SqliteStore};
 use taskbell::store::{AskParams, Asked, ChunkCommit, ClaimParams, Committed, Reach, Store, SweepParams};
+
+/// The action that is a script.
+const SCRIPT: &str = "clean-contacts";
 
 /// A chunk that has answered and is not committed yet.
 pub struct Answered {
@@ -41,7 +49,8 @@ pub struct Company {
     pub store: Arc<SqliteStore>,
     files: Arc<Files>,
     clock_shift_ms: Arc<AtomicI64>,
-    _folder: tempfile::TempDir,
+    script: OnceLock<Arc<dyn Handler>>,
+    folder: tempfile::TempDir,
 }
 
 /// What was uploaded, and what handlers kept.
@@ -101,7 +110,7 @@ impl Company {
         let clock_shift_ms = options.clock_shift_ms.clone();
         let store = SqliteStore::open(options, Mode::Apply, &mut |_, _, _| {}).await.unwrap();
         demo::prepare(&store).await.unwrap();
-        Self { store: Arc::new(store), files: Arc::default(), clock_shift_ms, _folder: folder }
+        Self { store: Arc::new(store), files: Arc::default(), clock_shift_ms, script: OnceLock::new(), folder }
     }
 
     pub fn upload(&self, id: &str, text: impl Into<Bytes>) {
@@ -137,12 +146,28 @@ impl Company {
         id
     }
 
+    /// The shipped script, run by a process of the built binary.
+    fn script(&self) -> Arc<dyn Handler> {
+        let start = || -> Arc<dyn Handler> {
+            let mut actions = Settings::load(None, std::iter::empty(), true).unwrap().settings.declared();
+            actions.retain(|action| action.key == SCRIPT);
+            let path = self.folder.path().join("clean-contacts.js");
+            actions[0].handler = HandlerRef::Script(path.clone());
+            demo::unpack(&actions).unwrap();
+            let exe = PathBuf::from(env!("CARGO_BIN_EXE_taskbell"));
+            let pool = ScriptPool::start(PoolSettings { size: 1, exe });
+            let limit = Duration::from_millis(actions[0].chunk_timeout_ms.unsigned_abs());
+            Arc::new(ScriptHandler::new(path, actions[0].memory_bytes, limit, pool).unwrap())
+        };
+        self.script.get_or_init(start).clone()
+    }
+
     /// Claims and runs the one chunk that is due, without its commit; `None` when nothing is due.
     pub async fn run_chunk(&self) -> Option<Answered> {
         let natives = demo::natives();
         let claim = ClaimParams {
             node: "n".into(),
-            actions: natives.names(),
+            actions: natives.names().into_iter().chain([SCRIPT.to_owned()]).collect(),
             tenants: Vec::new(),
             limit: 1,
             lease_ms: 30_000,
@@ -174,7 +199,7 @@ impl Company {
         let number = chunk.chunk;
         let host = Host { store: self.store.clone(), files: self.files.clone() };
         let cx = ChunkContext::new(chunk, Arc::new(host));
-        let handler = natives.get(&task.action).unwrap();
+        let handler = if task.action == SCRIPT { self.script() } else { natives.get(&task.action).unwrap() };
         let outcome = match handler.run(&cx).await {
             Ok(outcome) => outcome,
             Err(error) => Outcome::Fail(error.into_failure().expect("no handler of the demo hands back")),

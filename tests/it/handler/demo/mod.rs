@@ -194,6 +194,32 @@ async fn the_index_is_swapped_whole() {
 }
 
 #[tokio::test]
+async fn the_script_checks_the_contacts_that_it_makes_up_and_goes_on_where_it_was_killed() {
+    let company = Company::open().await;
+    let id = company.submit("clean-contacts", json!({"pause": 0})).await;
+    let task = company.run_to_the_end(id).await;
+    assert_eq!((task.progress.current, task.progress.total), (5_000, Some(5_000)), "{:?}", task.error);
+    // Every 61st address is none and every 83rd account is wrong; of the 555 that need tidying, 9 and 6 are among those.
+    assert_eq!(task.rows, Rows { ok: 5_000 - 81 - 60, skipped: 0, failed: 81 + 60 });
+    let result = company.result(id).await;
+    assert_eq!((&result["checked"], &result["tidied"], &result["faulty"]), (&json!(5_000), &json!(540), &json!(141)));
+}
+
+#[tokio::test]
+async fn the_script_reads_the_shipped_file_and_refuses_one_without_addresses() {
+    let company = Company::open().await;
+    company.upload("file", taskbell::handler::demo::SHIPPED_CUSTOMERS);
+    let id = company.submit("clean-contacts", json!({"file": "file", "batch": 5000, "pause": 0})).await;
+    let task = company.run_to_the_end(id).await;
+    assert_eq!(task.rows, Rows { ok: 20_000, ..Rows::default() }, "{:?}", task.error);
+    company.upload("file", "mail\nx@y.example\n");
+    let id = company.submit("clean-contacts", json!({"file": "file"})).await;
+    let error = company.run_to_the_end(id).await.error.unwrap();
+    assert_eq!((error.kind, error.code.as_str()), (ErrorKind::Permanent, "missing-column"));
+    assert!(error.message.contains("File has no column `email`"), "{}", error.message);
+}
+
+#[tokio::test]
 async fn a_chunk_that_is_committed_twice_counts_once() {
     let company = Company::open().await;
     company.submit("import-customers", json!({"pause": 0})).await;
