@@ -1,7 +1,7 @@
 //! Reading one table of settings: types, ranges and choices come from the row that describes the key, faults are collected.
 //!
 //! A [`Section`] hands out its keys one by one; what was never asked for when it is finished does not exist, and is told
-//! with the nearest key that does. Defaults come from [`rows`](super::rows) alone, so the documentation cannot drift.
+//! with the nearest key that does. Defaults come from [`rows`] alone, so the documentation cannot drift.
 
 mod values;
 
