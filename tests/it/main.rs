@@ -8,6 +8,7 @@
 mod architecture;
 mod cli;
 mod handler;
+mod push;
 mod scenario;
 mod store;
 mod support;

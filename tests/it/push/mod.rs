@@ -1,0 +1,10 @@
+//! Push, from the hub to the frames that a client gets: real sessions over a real SQLite file, with the test as the other
+//! end of the socket. The promises P1–P7, P9, P11 of the channel and the faults K1, K5 and K10 by their names.
+
+mod center;
+mod endings;
+mod hostile;
+mod peer;
+mod slow;
+mod tasks;
+mod world;

@@ -1,0 +1,246 @@
+//! A node's store, bus and hub, with the steps by which a test moves tasks: each commits and then tells the bus, as the
+//! engine does.
+
+use super::peer::Peer;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::{Instant, SystemTime};
+use taskbell::bus::{LocalBus, Signal};
+use taskbell::core::chunk::{Outcome, Told};
+use taskbell::core::ids::{FencingToken, TaskId};
+use taskbell::core::lifecycle::{Ask, ChunkEnd};
+use taskbell::core::principal::{Principal, Role, Scope};
+use taskbell::core::progress::Reported;
+use taskbell::core::retry::RetryPolicy;
+use taskbell::core::submit::Submit;
+use taskbell::core::task::Task;
+use taskbell::core::time::{Clock, Millis, Mono, Rng};
+use taskbell::core::view::Catalogue;
+use taskbell::push::{Hub, HubParts, Identity, Limits, Opening};
+use taskbell::store::logs::{Append, Level, LogLimits, LogStore, MemoryLogs, NewLine};
+use taskbell::store::migrate::Mode;
+use taskbell::store::sqlite::{Durability, SqliteOptions, SqliteStore};
+use taskbell::store::{AskParams, ChunkCommit, ClaimParams, Mark, MarkParams, Report, Store, Written};
+use tempfile::TempDir;
+
+/// The machine's time.
+struct RealClock(Instant);
+
+impl Clock for RealClock {
+    fn now(&self) -> Millis {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+        Millis(since.as_millis() as i64)
+    }
+
+    fn mono(&self) -> Mono {
+        Mono(self.0.elapsed().as_millis() as u64)
+    }
+}
+
+/// No spread: what may wait a random time waits a tenth of the longest.
+struct Tenth;
+
+impl Rng for Tenth {
+    fn unit(&self) -> f64 {
+        0.1
+    }
+}
+
+pub struct World {
+    pub store: Arc<dyn Store>,
+    pub logs: Arc<MemoryLogs>,
+    pub bus: LocalBus,
+    pub hub: Arc<Hub>,
+    _folder: TempDir,
+}
+
+pub fn user(name: &str) -> Principal {
+    let scopes = Scope::default_for(Role::User);
+    Principal { tenant: "t".into(), user: name.into(), role: Role::User, scopes }
+}
+
+pub fn identity(principal: Principal) -> Identity {
+    Identity { principal, expires_at: None, credential: None }
+}
+
+/// Tokens in these tests are names of users.
+pub fn opening(identity: Option<Identity>) -> Opening {
+    let authenticate = Arc::new(|token: String| {
+        let found = token.strip_prefix("tb_").map(|name| self::identity(user(name)));
+        Box::pin(async move { found }) as futures_util::future::BoxFuture<'static, _>
+    });
+    Opening { identity, authenticate }
+}
+
+impl World {
+    pub async fn open() -> Self {
+        Self::with(Limits::default()).await
+    }
+
+    pub async fn with(limits: Limits) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut options = SqliteOptions::new(folder.path().join("taskbell.db"));
+        options.durability = Durability::Normal;
+        let store: Arc<dyn Store> = Arc::new(SqliteStore::open(options, Mode::Apply, &mut |_, _, _| {}).await.unwrap());
+        let logs = Arc::new(MemoryLogs::new(LogLimits::default()));
+        let bus = LocalBus::default();
+        let hub = Hub::start(HubParts {
+            store: store.clone(),
+            logs: logs.clone(),
+            bus: bus.clone(),
+            catalogue: Arc::new(Catalogue::default()),
+            clock: Arc::new(RealClock(Instant::now())),
+            rng: Arc::new(Tenth),
+            limits,
+        });
+        Self { store, logs, bus, hub, _folder: folder }
+    }
+
+    /// A connection before its hello.
+    pub fn connect(&self, opening: Opening) -> Peer {
+        let (peer, end) = Peer::pair();
+        tokio::spawn(self.hub.serve(end, opening));
+        peer
+    }
+
+    /// A connection that said hello and was welcomed.
+    pub async fn enter(&self, who: Principal, have: Value) -> Peer {
+        let mut peer = self.connect(opening(Some(identity(who))));
+        peer.send(json!({"t": "hello", "token": null, "have": have, "lang": "en"}));
+        peer.frame("welcome").await;
+        peer
+    }
+
+    /// A connection that has its snapshot too.
+    pub async fn watch(&self, name: &str) -> (Peer, Value) {
+        let mut peer = self.enter(user(name), Value::Null).await;
+        let snap = peer.frame("snap").await;
+        (peer, snap)
+    }
+
+    /// Tells the bus, if it is to know.
+    fn tell<T>(&self, written: Written<T>, aloud: bool) -> T {
+        if aloud {
+            self.bus.publish(Signal::Changes(written.changes.into()));
+        }
+        written.answer
+    }
+
+    pub async fn submit(&self, owner: &str) -> TaskId {
+        self.submit_titled(owner, "a task", true).await
+    }
+
+    pub async fn submit_silently(&self, owner: &str) -> TaskId {
+        self.submit_titled(owner, "a task", false).await
+    }
+
+    pub async fn submit_titled(&self, owner: &str, title: &str, aloud: bool) -> TaskId {
+        let id = TaskId::new();
+        let submit = Submit {
+            id,
+            caller: user(owner),
+            tenant: "t".into(),
+            action: "work".into(),
+            title: Some(title.into()),
+            owner: owner.into(),
+            params: json!({}),
+            record: None,
+            fingerprint: String::new(),
+            keys: Vec::new(),
+            slot: None,
+            priority: 0,
+            run_at: None,
+            undo_window_ms: 0,
+            max_attempts: 3,
+            timeout_ms: None,
+            retry_of: None,
+        };
+        self.tell(self.store.submit(vec![submit]).await.unwrap(), aloud);
+        id
+    }
+
+    /// Claims all that is due and answers with the token of `id`.
+    pub async fn claim(&self, id: TaskId) -> FencingToken {
+        let params = ClaimParams {
+            node: "n".into(),
+            actions: vec!["work".into()],
+            tenants: Vec::new(),
+            limit: 100,
+            lease_ms: 600_000,
+            after_tenant: None,
+        };
+        let claimed = self.tell(self.store.claim(params).await.unwrap(), true);
+        claimed.iter().find(|c| c.task.id == id).expect("it was due").task.fencing_token
+    }
+
+    /// A task that runs.
+    pub async fn start(&self, owner: &str) -> (TaskId, FencingToken) {
+        let id = self.submit(owner).await;
+        (id, self.claim(id).await)
+    }
+
+    pub async fn report(&self, id: TaskId, token: FencingToken, current: i64, aloud: bool) {
+        let report = Reported { current: Some(current), total: Some(Some(1_000)), ..Reported::default() };
+        self.tell(self.store.report(vec![Report { task: id, token, report }]).await.unwrap(), aloud);
+    }
+
+    pub async fn finish(&self, id: TaskId, token: FencingToken, aloud: bool) {
+        let outcome = Outcome::Done { result: None, told: Told::default() };
+        let commit = ChunkCommit {
+            task: id,
+            token,
+            chunk: 1,
+            end: ChunkEnd::Answered(Box::new(outcome)),
+            effects: Vec::new(),
+            retry: RetryPolicy::default(),
+            unit_random: 0.5,
+            continue_for_ms: None,
+        };
+        self.tell(self.store.commit(vec![commit]).await.unwrap(), aloud);
+    }
+
+    pub async fn cancel(&self, owner: &str, id: TaskId) {
+        let params = AskParams { caller: user(owner), task: id, ask: Ask::Cancel, reason: None };
+        self.tell(self.store.ask(vec![params]).await.unwrap(), true);
+    }
+
+    pub async fn delete(&self, owner: &str, id: TaskId) {
+        self.tell(self.store.delete(&user(owner), vec![id]).await.unwrap(), true);
+    }
+
+    pub async fn mark_seen(&self, owner: &str, id: TaskId) {
+        let params = MarkParams {
+            tenant: "t".into(),
+            owner: owner.into(),
+            mark: Mark::Seen,
+            ids: vec![id],
+            up_to: None,
+            states: Vec::new(),
+            action: None,
+        };
+        self.tell(self.store.mark(params).await.unwrap(), true);
+        self.bus.publish(Signal::Marked { tenant: "t".into(), owner: owner.into() });
+    }
+
+    pub async fn log(&self, id: TaskId, lines: std::ops::RangeInclusive<i64>) {
+        let newest = *lines.end();
+        let line = |n| NewLine {
+            at: Millis(0),
+            level: Level::Info,
+            source: "handler",
+            chunk: 1,
+            message: format!("line {n}"),
+        };
+        let append = Append { tenant: "t".into(), task: id, token: FencingToken(1), lines: lines.map(line).collect() };
+        self.logs.append(vec![append]).await.unwrap();
+        self.bus.publish(Signal::LogGrew { task: id, newest });
+    }
+
+    pub async fn head(&self, owner: &str) -> i64 {
+        self.store.head("t", owner).await.unwrap().0
+    }
+
+    pub async fn task(&self, id: TaskId) -> Task {
+        self.store.tasks(&Default::default(), &[id]).await.unwrap().pop().unwrap()
+    }
+}
