@@ -37,6 +37,7 @@ const FOREIGN: &[(&str, &[&str])] = &[
 /// The files that may read the clock of the machine, and why.
 const CLOCKS: &[(&str, &str)] = &[
     ("src/core/ids.rs", "an id carries the instant it was made at"),
+    ("src/store/files.rs", "an id carries the instant it was made at"),
     ("src/app/clock.rs", "the clock that everybody is given"),
     ("src/clock.rs", "the clock that everybody is given"),
     ("src/store/memory/", "the reference model has no database whose clock it could read"),
