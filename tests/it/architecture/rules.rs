@@ -2,7 +2,8 @@
 
 use super::code::code_of;
 use regex::Regex;
-use std::sync::LazyLock;
+use std::collections::HashMap;
+use std::sync::{LazyLock, Mutex};
 
 /// A layer, and the layers it may import beside itself.
 pub(super) const LAYERS: &[(&str, &[&str])] = &[
@@ -234,8 +235,15 @@ fn statements(text: &str, tell: &mut impl FnMut(String)) {
     }
 }
 
-/// What the first match of a pattern names.
+/// What the first match of a pattern names. A pattern is compiled once: there are few, and many files.
 fn find(pattern: &str, text: &str) -> Option<String> {
-    let found = Regex::new(pattern).expect("is a regular expression").captures(text)?;
+    static KNOWN: LazyLock<Mutex<HashMap<String, Regex>>> = LazyLock::new(Mutex::default);
+    let regex = KNOWN
+        .lock()
+        .expect("a pattern that is none ends the test at once")
+        .entry(pattern.to_owned())
+        .or_insert_with(|| Regex::new(pattern).expect("is a regular expression"))
+        .clone();
+    let found = regex.captures(text)?;
     found.iter().skip(1).flatten().next().map(|part| part.as_str().to_owned())
 }
