@@ -1,4 +1,254 @@
-//! The composition root: puts the layers together into a node. The only place that knows every layer.
+//! The composition root: puts the layers together into a node, and takes it apart in order. The only place that knows every
+//! layer.
+//!
+//! Shutdown, from the outside in: readiness goes off and the listener closes; the engine stops claiming and drains while the
+//! hub lets its sockets end with 1012; the last logs are stored; the lock of the file is given back.
 
 pub mod clock;
 pub mod lock;
+mod open;
+
+use crate::bus::LocalBus;
+use crate::config::{Faults, Loaded};
+use crate::core::action::{Action, Actions, HandlerRef};
+use crate::core::resolve::Resolver;
+use crate::core::view::Catalogue;
+use crate::demo;
+use crate::engine::commands::Commands;
+use crate::engine::logbook::Logbook;
+use crate::engine::{Engine, EngineParts, EngineSettings};
+use crate::handler::native::NativeHandlers;
+use crate::handler::script::{PoolSettings, ScriptHandler, ScriptPool};
+use crate::handler::{Handler, Registry};
+use crate::push::{Hub, HubParts, Limits};
+use crate::store::StoreError;
+use crate::store::beside::BesideReader;
+use crate::web::auth::DemoUsers;
+use crate::web::{AppState, Parts, WebSettings, router, server};
+use clock::{SystemClock, SystemRng};
+use lock::{LockFault, ServeLock};
+pub use open::{Opened, open_store, open_store_telling};
+use std::collections::{BTreeSet, HashMap};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+/// Scripts run in at most so many processes at once.
+const SCRIPT_PROCESSES: usize = 4;
+
+/// Why a node does not start. Each is a sentence for the person who started it.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The configuration asks for what this version or machine has not got.
+    #[error("{0}")]
+    Settings(Faults),
+    /// Something about the actions; names the key.
+    #[error("{0}")]
+    Action(String),
+    /// Another process serves the file.
+    #[error(transparent)]
+    Lock(#[from] LockFault),
+    /// The database.
+    #[error("the database: {0}")]
+    Store(#[from] StoreError),
+    /// The listener.
+    #[error("cannot listen on {0}: {1}")]
+    Listen(SocketAddr, std::io::Error),
+    /// A file of the demo.
+    #[error("cannot write the demo's files: {0}")]
+    Demo(std::io::Error),
+    /// The signals of the process.
+    #[error("cannot listen for signals: {0}")]
+    Signals(std::io::Error),
+    /// The path of this binary, which runs scripts as well.
+    #[error("cannot find this binary, which runs scripts as well: {0}")]
+    Executable(std::io::Error),
+    /// A role that the database does not allow.
+    #[error("a SQLite file is served by one process with everything in it: leave out --role, or use a database server")]
+    Role,
+}
+
+/// What to start.
+pub struct Setup<'a> {
+    /// The configuration.
+    pub loaded: &'a Loaded,
+    /// Handlers compiled into the binary; those of the demo come by themselves.
+    pub natives: NativeHandlers,
+    /// The binary that runs scripts: this one, but for tests.
+    pub script_exe: Option<PathBuf>,
+}
+
+/// A running node.
+pub struct Node {
+    address: SocketAddr,
+    engine: Engine,
+    hub: Arc<Hub>,
+    server: JoinHandle<()>,
+    stop: CancellationToken,
+    draining: Arc<AtomicBool>,
+    grace: Duration,
+    _lock: ServeLock,
+}
+
+impl Node {
+    /// Starts a node: takes the file's lock, opens the database, fills the demo's tables, takes over what was running, and
+    /// listens.
+    ///
+    /// # Errors
+    /// See [`StartError`].
+    pub async fn start(setup: Setup<'_>) -> Result<Self, StartError> {
+        let Setup { loaded, natives, script_exe } = setup;
+        let settings = &loaded.settings;
+        let natives = if loaded.demo { natives.and(demo::natives()) } else { natives };
+        let actions = settings.declared();
+        if loaded.demo {
+            // Before anything looks for the script that it writes.
+            demo::unpack(&actions).map_err(StartError::Demo)?;
+        }
+        let names = natives.names();
+        let faults = settings.unrunnable(&names.iter().map(String::as_str).collect::<Vec<_>>());
+        if !faults.is_empty() {
+            return Err(StartError::Settings(faults));
+        }
+        let listener =
+            server::listen(settings.server.listen).map_err(|e| StartError::Listen(settings.server.listen, e))?;
+        let address = listener.local_addr().map_err(|e| StartError::Listen(settings.server.listen, e))?;
+        let lock = ServeLock::take(open::sqlite_file(settings)?)?;
+        let Opened { store, logs, files } = open_store(settings).await?;
+        if loaded.demo {
+            demo::prepare(store.as_ref()).await?;
+        }
+        let registry = registry(&actions, &natives, settings.engine.parallelism, script_exe)?;
+        let catalogue = Arc::new(catalogue(loaded, actions));
+        let record_types: BTreeSet<String> = settings.records.iter().map(|r| r.name.clone()).collect();
+        let resolver = Resolver::new(catalogue.clone(), record_types).map_err(StartError::Action)?;
+        let (bus, wake) = (LocalBus::default(), Arc::new(Notify::new()));
+        let (clock, rng) = (Arc::new(SystemClock::default()), Arc::new(SystemRng));
+        let commands = Commands::new(store.clone(), bus.clone(), wake.clone());
+        let logbook = Logbook::start(logs.clone(), bus.clone(), clock.clone(), loaded.redactor());
+        let hub = Hub::start(HubParts {
+            store: store.clone(),
+            logs: logs.clone(),
+            bus: bus.clone(),
+            catalogue: catalogue.clone(),
+            clock: clock.clone(),
+            rng: rng.clone(),
+            limits: Limits::default(),
+        });
+        let engine = Engine::start(EngineParts {
+            store: store.clone(),
+            files: files.clone(),
+            logbook,
+            bus,
+            wake,
+            registry,
+            catalogue: catalogue.clone(),
+            clock: clock.clone(),
+            rng,
+            settings: engine_settings(loaded, address),
+        })
+        .await?;
+        let draining = Arc::new(AtomicBool::new(false));
+        let app = router(AppState::new(Parts {
+            beside: Arc::new(BesideReader::new(store.clone())),
+            store,
+            logs,
+            files,
+            commands,
+            catalogue,
+            resolver,
+            hub: hub.clone(),
+            clock,
+            settings: web_settings(loaded),
+            demo: loaded.demo.then(DemoUsers::default),
+            draining: draining.clone(),
+        }));
+        let (stop, grace) = (CancellationToken::new(), Duration::from_millis(settings.engine.drain_grace_ms));
+        let server = tokio::spawn(server::serve(listener, app, stop.clone(), grace));
+        Ok(Self { address, engine, hub, server, stop, draining, grace, _lock: lock })
+    }
+
+    /// Where it listens; the port is the real one when 0 was asked for.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Takes the node apart: within the grace, without using an attempt of any task.
+    pub async fn drain(self) {
+        self.draining.store(true, Ordering::Relaxed);
+        self.stop.cancel();
+        tokio::join!(self.engine.drain(), self.hub.drain(self.grace));
+        if let Err(e) = self.server.await {
+            tracing::error!("the listener broke down: {e}");
+        }
+    }
+}
+
+fn registry(
+    actions: &[Action],
+    natives: &NativeHandlers,
+    parallelism: usize,
+    script_exe: Option<PathBuf>,
+) -> Result<Registry, StartError> {
+    let scripts = actions.iter().any(|a| matches!(a.handler, HandlerRef::Script(_)));
+    let pool = match (scripts, script_exe) {
+        (false, _) => None,
+        (true, Some(exe)) => Some(ScriptPool::start(PoolSettings { size: parallelism.min(SCRIPT_PROCESSES), exe })),
+        (true, None) => Some(ScriptPool::start(PoolSettings::of_this_binary().map_err(StartError::Executable)?)),
+    };
+    let mut handlers: Vec<(String, Arc<dyn Handler>)> = Vec::new();
+    for action in actions {
+        let handler = match (&action.handler, &pool) {
+            (HandlerRef::Native(name), _) => natives.get(name),
+            (HandlerRef::Script(path), Some(pool)) => {
+                let timeout = Duration::from_millis(action.chunk_timeout_ms.unsigned_abs());
+                let script = ScriptHandler::new(path, action.memory_bytes, timeout, pool.clone())
+                    .map_err(|e| StartError::Action(format!("action `{}`: {}: {e}", action.key, path.display())))?;
+                Some(Arc::new(script) as Arc<dyn Handler>)
+            }
+            (HandlerRef::Script(_), None) => None,
+        };
+        let missing = || StartError::Action(format!("action `{}`: its handler does not exist", action.key));
+        handlers.push((action.key.clone(), handler.ok_or_else(missing)?));
+    }
+    Ok(Registry::new(handlers))
+}
+
+fn catalogue(loaded: &Loaded, actions: Vec<Action>) -> Catalogue {
+    let with_url = loaded.settings.records.iter().filter_map(|r| r.url.clone().map(|url| (r.name.clone(), url)));
+    Catalogue { actions: Actions::new(actions), record_urls: with_url.collect::<HashMap<_, _>>() }
+}
+
+fn engine_settings(loaded: &Loaded, address: SocketAddr) -> EngineSettings {
+    let engine = &loaded.settings.engine;
+    let all = engine.tenants.iter().any(|t| t == "*");
+    EngineSettings {
+        node: format!("{}:{}", std::process::id(), address.port()),
+        parallelism: engine.parallelism,
+        tenants: if all { Vec::new() } else { engine.tenants.clone() },
+        lease_ms: engine.lease_ms.cast_signed(),
+        heartbeat_ms: engine.heartbeat_ms,
+        poll_ms: engine.poll_ms,
+        sweep_ms: engine.sweep_ms,
+        drain_grace_ms: engine.drain_grace_ms,
+        cancel_grace_ms: engine.cancel_grace_ms.cast_signed(),
+    }
+}
+
+fn web_settings(loaded: &Loaded) -> WebSettings {
+    use crate::config::Visibility;
+    let settings = &loaded.settings;
+    let open = settings.records.iter().filter(|r| r.visibility == Visibility::Tenant);
+    WebSettings {
+        public_origin: settings.server.public_url.as_ref().map(|url| url.origin().ascii_serialization()),
+        allowed_origins: settings.server.allowed_origins.clone(),
+        insecure_http: settings.server.insecure_http,
+        open_records: open.map(|r| r.name.clone()).collect(),
+    }
+}

@@ -8,8 +8,11 @@ pub mod check_config;
 mod client;
 mod follow;
 mod frame;
+pub mod key;
+pub mod migrate;
 mod screen;
 pub mod script_worker;
+pub mod serve;
 pub mod submit;
 mod terminal_text;
 pub mod watch;
@@ -17,6 +20,7 @@ mod words;
 
 use crate::config::{Secret, duration_ms};
 use crate::core::principal::{Role, Scope};
+use crate::handler::native::NativeHandlers;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use client::ClientError;
@@ -40,6 +44,33 @@ pub struct Cli {
 
     #[command(subcommand)]
     command: Option<Command>,
+}
+
+/// The whole binary: reads the arguments and does what they ask. A binary of one's own hands its native handlers in:
+///
+/// ```ignore
+/// fn main() -> std::process::ExitCode {
+///     taskbell::cli::main(taskbell::handler::native::NativeHandlers::new().with("import", Import))
+/// }
+/// ```
+#[must_use]
+pub fn main(natives: NativeHandlers) -> ExitCode {
+    let (config, command) = match Cli::read() {
+        Ok(cli) => cli.command(),
+        Err(status) => return status,
+    };
+    let config = config.as_deref();
+    match command {
+        Command::Serve(args) => serve::run(config, &args, natives),
+        Command::Migrate => migrate::run(config),
+        Command::CheckConfig => {
+            check_config::run(config, &natives.names().iter().map(String::as_str).collect::<Vec<_>>())
+        }
+        Command::Key(command) => key::run(config, &command),
+        Command::Submit(args) => submit::run(&args),
+        Command::Watch(args) => watch::run(&args),
+        Command::ScriptWorker => script_worker::run(),
+    }
 }
 
 impl Cli {

@@ -23,6 +23,13 @@ impl NativeHandlers {
         self
     }
 
+    /// These and all of another table; of two with one name the other table's wins.
+    #[must_use]
+    pub fn and(mut self, other: Self) -> Self {
+        self.0.extend(other.0);
+        self
+    }
+
     /// The handler of a name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Arc<dyn Handler>> {

@@ -1,0 +1,95 @@
+//! `taskbell serve`: starts a node, waits for the word to stop, and drains it.
+//!
+//! The first SIGTERM or SIGINT begins the drain. A second one does not cut it short (an impatient supervisor sends two); a
+//! third ends the process at once.
+
+use super::{EXIT_FAULT, ServeArgs, ServeRole};
+use crate::app::{Node, Setup, StartError};
+use crate::config::{Loaded, Settings, environment};
+use crate::handler::native::NativeHandlers;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// Runs the command.
+#[must_use]
+pub fn run(config: Option<&Path>, args: &ServeArgs, natives: NativeHandlers) -> ExitCode {
+    let loaded = match Settings::load(config, environment(), args.demo) {
+        Ok(loaded) => loaded,
+        Err(faults) => return told(&faults),
+    };
+    if let Err(e) = crate::telemetry::start(&loaded.settings.log, Arc::new(loaded.redactor())) {
+        return told(&e);
+    }
+    for note in &loaded.not_active().0 {
+        tracing::warn!("{note}");
+    }
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(e) => return told(&e),
+    };
+    let served = runtime.block_on(serve(&loaded, args.role, natives));
+    match served {
+        Ok(status) => status,
+        Err(e) => told(&e),
+    }
+}
+
+fn told(what: &dyn std::fmt::Display) -> ExitCode {
+    eprintln!("taskbell: {what}");
+    ExitCode::from(EXIT_FAULT)
+}
+
+async fn serve(loaded: &Loaded, role: Option<ServeRole>, natives: NativeHandlers) -> Result<ExitCode, StartError> {
+    if role.is_some_and(|r| r != ServeRole::All) {
+        return Err(StartError::Role);
+    }
+    let mut signals = Signals::new().map_err(StartError::Signals)?;
+    let node = Node::start(Setup { loaded, natives, script_exe: None }).await?;
+    announce(loaded, &node);
+    signals.next().await;
+    tracing::info!("stopping: chunks under way may end, the rest is handed back");
+    let drained = tokio::spawn(node.drain());
+    tokio::select! {
+        ended = drained => {
+            if let Err(e) = ended {
+                tracing::error!("the drain broke down: {e}");
+                return Ok(ExitCode::from(EXIT_FAULT));
+            }
+        }
+        () = async { signals.next().await; signals.next().await } => {
+            tracing::warn!("stopped at the third signal; what was running is taken over at the next start");
+            return Ok(ExitCode::from(EXIT_FAULT));
+        }
+    }
+    tracing::info!("stopped");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// One line on standard output, for people and for whatever waits for the service to be up.
+fn announce(loaded: &Loaded, node: &Node) {
+    let demo = if loaded.demo { " (demo: sign in as `user` or `admin`, no password)" } else { "" };
+    // Whoever started the service may have closed the output; the service runs all the same.
+    let _ = writeln!(std::io::stdout(), "taskbell is listening on http://{}{demo}", node.address());
+    tracing::info!(address = %node.address(), database = %loaded.settings.database.url, demo = loaded.demo, "started");
+}
+
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
