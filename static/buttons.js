@@ -49,7 +49,7 @@ function takeOver(card, action, shared, rows) {
       rows.delete(place.lastElementChild.dataset.task);
       place.lastElementChild.remove();
     }
-    tellHow(note, answer);
+    tellHow(note, answer, shared);
     document.dispatchEvent(new CustomEvent('taskbell:submitted', { detail: answer }));
   };
   button.addEventListener('click', () => openForm(action, button, accepted));
@@ -76,10 +76,11 @@ function openForm(action, opener, accepted) {
 }
 
 /** A replay or a skip says so; a new task needs no words, it is there. */
-function tellHow(note, answer) {
+function tellHow(note, answer, shared) {
   let text = '';
   if (answer.skipped) text = t('action.skipped');
   else if (answer.replayed) text = answer.replay?.startedBy ? t('action.replayed', { user: answer.replay.startedBy, ago: ago(answer.replay.createdAt) }) : t('action.replayed.now');
   note.textContent = text;
   setAttribute(note, 'hidden', !text);
+  if (text) shared.say(text);
 }

@@ -52,8 +52,8 @@ class Center {
   }
 
   /** The same for all up to what the person was shown. */
-  async markAll(kind, filter = undefined) {
-    const answer = await call('POST', `api/v1/notifications/${kind}`, { upTo: this.connection.head ?? 0, ...(filter ? { filter } : {}) });
+  async markAll(kind) {
+    const answer = await call('POST', `api/v1/notifications/${kind}`, { upTo: this.connection.head });
     this.#marked(kind, this.tasks.list().filter((task) => task.finishedAt).map((task) => task.id), answer);
   }
 

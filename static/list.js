@@ -93,12 +93,15 @@ function listenForRead(body, shared) {
   });
 }
 
-/** Marks what the filter shows, and no more; the server names the number. */
+/** Marks the rows that the button named, and no more. */
 function startMarkAll(root, shared) {
   const button = root.querySelector('[data-part="mark-read"]');
-  const filter = Object.fromEntries(new URLSearchParams(location.search));
   button?.addEventListener('click', async (event) => {
     event.preventDefault();
-    await shared.markAll('read', Object.keys(filter).length ? filter : undefined).catch(() => {});
+    const ids = button.form.elements.ids.value.split(',');
+    button.setAttribute('data-pending', '');
+    const done = await shared.mark('read', ids).then(() => true, () => false);
+    button.removeAttribute('data-pending');
+    if (done) button.form.hidden = true;
   });
 }

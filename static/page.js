@@ -19,7 +19,8 @@ const main = document.querySelector('main[data-page]');
 if (document.getElementById('tb-page')) {
   const shared = await center();
   localizeTimes(document);
-  new Teller(shared.tasks, { user: shared.user });
+  const teller = new Teller(shared.tasks, { user: shared.user });
+  shared.say = (text) => teller.say(text);
   STARTS[main?.dataset.page]?.(main, shared);
 }
 for (const form of document.querySelectorAll('form[data-auto]')) {

@@ -100,7 +100,7 @@ function patchActs(part, task) {
 
 /** The skeleton of rows that are on their way. */
 export function skeleton() {
-  return h('div', { class: 'tb-skeleton', role: 'status', 'aria-label': t('list.loading') }, h('i'), h('i'), h('i'), h('i'));
+  return h('div', { class: 'tb-skeleton', 'aria-busy': 'true', 'aria-label': t('list.loading') }, h('i'), h('i'), h('i'), h('i'));
 }
 
 /** An empty place: why it is empty, and what to do. */

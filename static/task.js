@@ -26,7 +26,10 @@ export function startTask(root, shared) {
   connection.subscribe(`task:${first.id}`);
   connection.addEventListener('log', ({ detail }) => detail.task === first.id && log.receive(detail));
   connection.addEventListener('synced', () => log.catchUp());
-  listenForActs(part.acts, tasks, () => tasks.get(first.id), (_, text) => showNote(part.note, text));
+  listenForActs(part.acts, tasks, () => tasks.get(first.id), (_, text) => {
+    showNote(part.note, text);
+    shared.say(text);
+  });
   listenForCopy(root);
   let shown = null;
   const paint = () => {

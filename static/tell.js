@@ -17,10 +17,10 @@ const MERGE_MS = 10_000;
 const TOAST_MS = 6_000;
 const MOST_TOASTS = 3;
 
-/** Follows the store and tells. `user` is who looks; `channel` lets one tab speak for all. */
+/** Follows the store and tells. `user` is who looks: only own tasks are told. */
 export class Teller {
   #known = new Map();
-  #region = h('div', { class: 'tb-visually-hidden', role: 'status' });
+  #region = document.getElementById('tb-status') ?? h('div', { class: 'tb-visually-hidden', role: 'status' });
   #toasts = h('div', { class: 'tb-toasts' });
   #queue = [];
   #timer = 0;
@@ -30,7 +30,8 @@ export class Teller {
   constructor(tasks, { user = null } = {}) {
     this.tasks = tasks;
     this.user = user;
-    document.body.append(this.#region, this.#toasts);
+    if (!this.#region.isConnected) document.body.append(this.#region);
+    document.body.append(this.#toasts);
     tasks.subscribe((change) => this.#look(change));
   }
 
@@ -41,20 +42,21 @@ export class Teller {
       this.#known.set(task.id, { state: task.state, quarter: quarter(task) });
       if (this.#first || (this.user && task.owner !== this.user)) continue;
       if (ended(task) && before?.state !== task.state && (before || !replaced)) endings.push(task);
-      else if (task.state === 'running' && before?.state !== 'running') this.#say(t('tell.started', { title: task.title }));
+      else if (task.state === 'running' && before?.state !== 'running') this.say(t('tell.started', { title: task.title }));
       else if (before && task.state === 'running' && quarter(task) > before.quarter) {
-        this.#say(t('tell.percent', { title: task.title, percent: percent(task.progress.percent) }));
+        this.say(t('tell.percent', { title: task.title, percent: percent(task.progress.percent) }));
       }
     }
     this.#first = false;
-    if (replaced && endings.length > 1) return this.#say(t('tell.away', { n: endings.length }));
+    if (replaced && endings.length > 1) return this.say(t('tell.away', { n: endings.length }));
     for (const task of endings) {
-      this.#say(t(`tell.${task.state}`, { title: task.title }));
+      this.say(t(`tell.${task.state}`, { title: task.title }));
       this.#toast(task);
     }
   }
 
-  #say(text) {
+  /** Says a sentence at the next chance. */
+  say(text) {
     this.#queue.push(text);
     const wait = Math.max(0, MERGE_MS - (performance.now() - this.#toldAt));
     this.#timer ||= setTimeout(() => {

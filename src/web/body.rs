@@ -97,7 +97,11 @@ pub fn refuse_encoded(headers: &HeaderMap) -> Result<(), ApiError> {
     }
 }
 
-async fn read_capped(headers: &HeaderMap, body: Body, cap_bytes: usize) -> Result<Bytes, ApiError> {
+/// The whole body, up to a size and within a time.
+///
+/// # Errors
+/// 413 above the size, 408 after the time.
+pub async fn read_capped(headers: &HeaderMap, body: Body, cap_bytes: usize) -> Result<Bytes, ApiError> {
     let mut chunks = body.into_data_stream();
     if !declared_above(headers, cap_bytes as u64) {
         let read = tokio::time::timeout(BODY_TIME, gather(&mut chunks, cap_bytes)).await;

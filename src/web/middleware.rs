@@ -64,7 +64,7 @@ pub async fn identify(mut request: Request, next: Next) -> Response {
 }
 
 /// One line a problem. Keys, cookies, queries and bodies are never in it.
-fn note(error: &ApiError, id: &RequestId, method: &Method, path: &str) {
+pub fn note(error: &ApiError, id: &RequestId, method: &Method, path: &str) {
     let (code, cause) = (error.code.as_str(), error.cause.as_deref().unwrap_or_default());
     if error.code.status().is_server_error() {
         tracing::error!(request_id = id.0, %method, path, code, cause, "a request failed");

@@ -31,10 +31,12 @@ use tower_http::catch_panic::CatchPanicLayer;
 pub fn router(state: AppState) -> Router {
     let layers = ServiceBuilder::new()
         .layer(from_fn(middleware::identify))
+        .layer(from_fn_with_state(state.clone(), pages::dress::dress))
         .layer(CatchPanicLayer::custom(middleware::panicked))
         .layer(from_fn_with_state(state.clone(), middleware::check_origin))
         .layer(middleware::cors(&state.settings));
     Router::new()
+        .merge(pages::routes())
         .nest("/api/v1", api::routes())
         .route("/api/v1/ws", get(ws::connect))
         .route("/healthz", get(api::health::healthz))

@@ -1,5 +1,6 @@
 //! Starting tasks: a click, or an ended task over again. What became of it is told by one answer for both.
 
+use crate::core::ids::TaskId;
 use crate::core::principal::Principal;
 use crate::core::resolve::Request;
 use crate::core::submit::{Submit, SubmitRefusal, Submitted};
@@ -71,13 +72,26 @@ pub async fn retry(
     OptionalBody(fields): OptionalBody,
 ) -> Result<Response, ApiError> {
     fields.finish()?;
-    let task = state.task(&who, id).await?;
+    let (status, answer) = start_over(&state, &who, id, &lang).await?;
+    Ok(respond(status, &answer))
+}
+
+/// Starts a failed or cancelled task over, as a new one.
+///
+/// # Errors
+/// 409 for a task in another state; every refusal as its problem.
+pub async fn start_over(
+    state: &AppState,
+    who: &Principal,
+    id: TaskId,
+    lang: &str,
+) -> Result<(StatusCode, SubmitAnswer), ApiError> {
+    let task = state.task(who, id).await?;
     if !matches!(task.state, TaskState::Failed | TaskState::Cancelled) {
         return Err(ApiError::new(Code::NotRetryable).with("state", task.state.as_str()));
     }
     let params = state.store.documents(id).await?.params;
-    let (status, answer) = accept(&state, &who, &lang, state.resolver.again(&who, &task, params)?).await?;
-    Ok(respond(status, &answer))
+    accept(state, who, lang, state.resolver.again(who, &task, params)?).await
 }
 
 /// Gives a click to the engine and tells what became of it.

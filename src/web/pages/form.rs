@@ -47,29 +47,21 @@ pub struct Field {
     pub error: Option<String>,
 }
 
-/// A text of a schema in the viewer's language: `x-<name>` holds translations, `<name>` the plain text.
+/// The fields of a schema in their order, with their defaults. The schema's texts are in the viewer's language already.
 #[must_use]
-pub fn local_text(property: &Value, name: &str, lang: &str) -> String {
-    let translated = &property[format!("x-{name}")];
-    let text = translated.get(lang).or_else(|| translated.get(lang.split('-').next().unwrap_or(lang)));
-    text.unwrap_or(&property[name]).as_str().unwrap_or_default().to_owned()
-}
-
-/// The fields of a schema in their order, with their defaults.
-#[must_use]
-pub fn fields(schema: &Value, lang: &str) -> Vec<Field> {
+pub fn fields(schema: &Value) -> Vec<Field> {
     let required: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let properties = schema["properties"].as_object();
-    properties.into_iter().flatten().map(|(name, property)| field(name, property, &required, lang)).collect()
+    properties.into_iter().flatten().map(|(name, property)| field(name, property, &required)).collect()
 }
 
-fn field(name: &str, property: &Value, required: &[&str], lang: &str) -> Field {
-    let title = local_text(property, "title", lang);
+fn field(name: &str, property: &Value, required: &[&str]) -> Field {
+    let title = as_label(property, "title");
     let input = input(property);
     Field {
         name: name.to_owned(),
         label: if title.is_empty() { name.to_owned() } else { title },
-        help: local_text(property, "description", lang),
+        help: as_label(property, "description"),
         input,
         required: required.contains(&name) && input != Input::Check,
         value: property.get("default").map(as_text).unwrap_or_default(),
@@ -109,6 +101,10 @@ fn kind(property: &Value) -> &str {
 fn options(property: &Value) -> Vec<(String, String)> {
     let values = property["enum"].as_array();
     values.into_iter().flatten().map(|value| (value.to_string(), as_text(value))).collect()
+}
+
+fn as_label(property: &Value, keyword: &str) -> String {
+    property[keyword].as_str().unwrap_or_default().to_owned()
 }
 
 fn as_text(value: &Value) -> String {
@@ -152,7 +148,7 @@ mod tests {
 
     fn schema() -> Value {
         json!({"type": "object", "required": ["file", "limit"], "properties": {
-            "file": {"type": "string", "format": "file", "title": "CSV file", "x-title": {"zh-CN": "CSV 文件"}},
+            "file": {"type": "string", "format": "file", "title": "CSV file"},
             "limit": {"type": "integer", "default": 10},
             "share": {"type": ["number", "null"]},
             "mode": {"enum": ["fast", 2]},
@@ -163,10 +159,10 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_drawn_by_their_type_and_named_in_the_viewers_language() {
-        let fields = fields(&schema(), "zh-CN");
+    fn fields_are_drawn_by_their_type_and_named_by_their_title() {
+        let fields = fields(&schema());
         let by_name: HashMap<_, _> = fields.iter().map(|f| (f.name.as_str(), f)).collect();
-        assert_eq!(by_name["file"].label, "CSV 文件");
+        assert_eq!(by_name["file"].label, "CSV file");
         assert_eq!(by_name["file"].input, Input::File);
         assert!(by_name["file"].required);
         assert_eq!(by_name["limit"].value, "10");

@@ -2,11 +2,24 @@
 
 use super::row::{Group, Row};
 use super::shell::Shell;
+use super::visitor::{SignedForm, Visitor};
 use super::when::When;
 use super::words::grouped;
-use crate::core::task::State;
+use super::{html, way_back};
+use crate::core::ids::TaskId;
+use crate::core::principal::Principal;
+use crate::core::task::{RecordRef, State as TaskState};
 use crate::core::view::TaskSummary;
+use crate::store::{ListParams, Mark, MarkParams, Reach};
+use crate::web::api::list::{self, Asked};
+use crate::web::cursor;
+use crate::web::error::{ApiError, Code};
+use crate::web::query::SEARCH_CHARS;
+use crate::web::state::AppState;
 use askama::Template;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
+use axum::response::{IntoResponse, Redirect, Response};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -15,7 +28,7 @@ use std::collections::BTreeMap;
 #[serde(default)]
 pub struct Filter {
     /// One state.
-    pub state: Option<State>,
+    pub state: Option<TaskState>,
     /// One action; empty for all.
     pub action: String,
     /// `tenant`: everybody's tasks.
@@ -53,11 +66,11 @@ impl Filter {
 
     /// The query of this filter with another state, from the first page on.
     #[must_use]
-    pub fn with_state(&self, state: Option<State>) -> String {
+    pub fn with_state(&self, state: Option<TaskState>) -> String {
         self.written(state, None)
     }
 
-    fn written(&self, state: Option<State>, cursor: Option<&str>) -> String {
+    fn written(&self, state: Option<TaskState>, cursor: Option<&str>) -> String {
         let mut query = url::form_urlencoded::Serializer::new(String::new());
         if let Some(state) = state {
             query.append_pair("state", state.as_str());
@@ -99,14 +112,14 @@ pub struct Chip {
 
 /// All, and each state that has tasks, in the order of the states.
 #[must_use]
-pub fn chips(page: &Shell, filter: &Filter, by_state: &BTreeMap<State, i64>) -> Vec<Chip> {
+pub fn chips(page: &Shell, filter: &Filter, by_state: &BTreeMap<TaskState, i64>) -> Vec<Chip> {
     let all = Chip {
         label: page.t("filter.all").into_owned(),
         count: String::new(),
         query: filter.with_state(None),
         current: filter.state.is_none(),
     };
-    let states = State::ALL.into_iter().filter_map(|state| {
+    let states = TaskState::ALL.into_iter().filter_map(|state| {
         let count = by_state.get(&state).copied().unwrap_or(0);
         let current = filter.state == Some(state);
         (count > 0 || current).then(|| Chip {
@@ -147,14 +160,10 @@ pub struct NotificationsPage<'a> {
     pub first: bool,
     /// Where the next page begins.
     pub next: Option<String>,
-    /// Unread ends among the rows.
-    pub unread: i64,
+    /// The unread ends among the rows, with commas.
+    pub unread_ids: String,
     /// "Mark 3 read".
     pub mark_read: String,
-    /// The owner's head when the page was read.
-    pub head: i64,
-    /// How long ended tasks are kept, in words.
-    pub kept: String,
     /// When the page was read.
     pub updated: When,
 }
@@ -175,17 +184,101 @@ pub fn in_groups<'a>(page: &'a Shell, tasks: &'a [TaskSummary]) -> Vec<RowGroup<
     groups
 }
 
+/// How many rows a page has.
+const PAGE_ROWS: usize = 50;
+
+/// `GET /notifications`
+///
+/// # Errors
+/// 400 for a filter that cannot be read, 403 for the tasks of others; those of the store.
+pub async fn show(
+    State(state): State<AppState>,
+    Visitor { who, shell }: Visitor,
+    filter: Result<Query<Filter>, QueryRejection>,
+) -> Result<Response, ApiError> {
+    let Query(filter) = filter.map_err(|_| ApiError::new(Code::BadRequest))?;
+    let asked = asked(&who, &shell, &filter)?;
+    let counts = state.store.counts(&asked.params.reach, true).await?;
+    let tasks = list::fill(&state, &who, shell.w.lang(), asked).await?;
+    let groups = in_groups(&shell, &tasks.items);
+    let unread: Vec<String> =
+        groups.iter().flat_map(|g| &g.rows).filter(|r| r.unread()).map(|r| r.task.id.to_string()).collect();
+    let titles = state.catalogue.actions.iter().map(|a| (a.key.clone(), a.title.get(shell.w.lang()).to_owned()));
+    let page = NotificationsPage {
+        page: &shell,
+        chips: chips(&shell, &filter, &counts.by_state),
+        actions: titles.collect(),
+        may_see_all: who.is_operator(),
+        first: filter.cursor.is_empty(),
+        next: tasks.next,
+        mark_read: shell.w.count("list.mark_read", i64::try_from(unread.len()).expect("a page has 50 rows")),
+        unread_ids: unread.join(","),
+        updated: shell.watch.at(shell.watch.now()),
+        groups,
+        filter,
+    };
+    Ok(html(&page))
+}
+
+/// The list that a filter means. Days are the viewer's.
+fn asked(who: &Principal, shell: &Shell, filter: &Filter) -> Result<Asked, ApiError> {
+    if filter.tenant() && !who.is_operator() {
+        return Err(ApiError::new(Code::Forbidden));
+    }
+    let given = |text: &str| Some(text.to_owned()).filter(|t| !t.is_empty());
+    let day = |text: &str| shell.watch.day(text).map(|(from, to)| (Some(from), Some(to))).unwrap_or_default();
+    let record = filter.record.split_once(':').filter(|(kind, id)| !kind.is_empty() && !id.is_empty());
+    let params = ListParams {
+        reach: if filter.tenant() { Reach::of(who) } else { Reach::own(who) },
+        states: filter.state.into_iter().collect(),
+        action: given(&filter.action),
+        record: record.map(|(kind, id)| RecordRef { kind: kind.to_owned(), id: id.to_owned() }),
+        text: given(&filter.q).map(|q| q.chars().filter(|c| *c != '\0').take(SEARCH_CHARS).collect()),
+        from: day(&filter.from).0,
+        to: day(&filter.to).1,
+        descending: true,
+        limit: PAGE_ROWS,
+        ..ListParams::default()
+    };
+    let nothing = record.is_none() && !filter.record.is_empty();
+    let mut asked = Asked { bound_to: list::bound_to(who, &params, nothing), params, nothing };
+    if !filter.cursor.is_empty() {
+        asked.params.after = Some(cursor::read(&asked.bound_to, &filter.cursor)?);
+    }
+    Ok(asked)
+}
+
+/// `POST /notifications/read`: marks the rows that the button named.
+///
+/// # Errors
+/// Those of the store.
+pub async fn mark_read(State(state): State<AppState>, form: SignedForm) -> Result<Response, ApiError> {
+    let Visitor { who, .. } = form.visitor;
+    let ids: Vec<TaskId> =
+        form.fields.get("ids").map_or("", String::as_str).split(',').filter_map(|id| id.parse().ok()).collect();
+    if !ids.is_empty() {
+        let (tenant, owner) = (who.tenant, who.user);
+        let params = MarkParams { tenant, owner, mark: Mark::Read, ids, up_to: None, states: Vec::new(), action: None };
+        state.commands.mark(params).await?;
+    }
+    Ok(Redirect::to(way_back(form.fields.get("back"))).into_response())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn filters_live_in_the_address_and_a_chip_keeps_the_others() {
-        let filter =
-            Filter { q: "50% & more".into(), action: "import".into(), state: Some(State::Failed), ..Filter::default() };
+        let filter = Filter {
+            q: "50% & more".into(),
+            action: "import".into(),
+            state: Some(TaskState::Failed),
+            ..Filter::default()
+        };
         assert!(filter.is_set());
         assert_eq!(filter.query(Some("c1")), "?state=failed&action=import&q=50%25+%26+more&cursor=c1");
-        assert_eq!(filter.with_state(Some(State::Queued)), "?state=queued&action=import&q=50%25+%26+more");
+        assert_eq!(filter.with_state(Some(TaskState::Queued)), "?state=queued&action=import&q=50%25+%26+more");
         assert_eq!(Filter::default().query(None), "");
         assert!(!Filter { cursor: "c1".into(), ..Filter::default() }.is_set());
     }

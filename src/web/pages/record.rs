@@ -1,11 +1,22 @@
 //! `/records/{type}/{id}`: the tasks of a business record, newest first.
 
+use super::html;
 use super::row::Row;
 use super::shell::{ScriptJson, Shell, safe_link, script_json};
+use super::visitor::Visitor;
 use super::when::When;
-use crate::core::task::{RecordRef, State};
+use crate::core::task::RecordRef;
 use crate::core::view::TaskSummary;
+use crate::web::api::records;
+use crate::web::error::{ApiError, Code};
+use crate::web::extract::{Lang, Reader};
+use crate::web::query::Query;
+use crate::web::state::AppState;
 use askama::Template;
+use axum::Json;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
+use axum::response::Response;
 use serde_json::json;
 
 /// The page.
@@ -40,4 +51,23 @@ impl<'a> RecordPage<'a> {
             record_json: script_json(&json!({"type": record.kind, "id": record.id, "items": tasks})),
         }
     }
+}
+
+/// `GET /records/{type}/{id}`
+///
+/// # Errors
+/// Those of the list of its tasks.
+pub async fn show(
+    State(state): State<AppState>,
+    Visitor { who, shell }: Visitor,
+    path: Result<Path<(String, String)>, PathRejection>,
+    query: Query,
+) -> Result<Response, ApiError> {
+    let Path((kind, id)) = path.map_err(|_| ApiError::new(Code::NotFound))?;
+    let record = RecordRef { kind: kind.clone(), id: id.clone() };
+    let path = Ok(Path((kind, id)));
+    let lang = shell.w.lang().to_owned();
+    let Json(tasks) = records::tasks(State(state.clone()), Reader(who.clone()), path, Lang(lang), query).await?;
+    let url = state.lens(&who, shell.w.lang()).record(&record).url;
+    Ok(html(&RecordPage::new(&shell, &record, url.as_deref(), &tasks.items, tasks.next)))
 }

@@ -1,13 +1,25 @@
 //! `/tasks/{id}`: one task with its bar, facts, log, timeline and details.
 
+use super::html;
 use super::row::Row;
 use super::shell::{ScriptJson, Shell, safe_link, script_json};
+use super::visitor::{SignedForm, Visitor};
 use super::when::When;
 use crate::core::eta::{Basis, Confidence, EtaState};
-use crate::core::task::{State, TimelineEvent, WaitReason};
+use crate::core::ids::TaskId;
+use crate::core::principal::{Principal, Scope};
+use crate::core::task::{State as TaskState, TimelineEvent, WaitReason};
 use crate::core::view::TaskDetail;
-use crate::store::logs::{Level, LogLine};
+use crate::store::logs::{Level, LogLine, LogParams};
+use crate::web::api::{control, submit, tasks};
+use crate::web::body::{Fields, OptionalBody};
+use crate::web::error::{ApiError, Code};
+use crate::web::extract::{Lang, TaskPath, Writer};
+use crate::web::state::AppState;
 use askama::Template;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Redirect, Response};
 use serde_json::Value;
 
 /// One line of the log.
@@ -81,7 +93,7 @@ impl<'a> TaskPage<'a> {
             task_json: script_json(task),
             back_link: url.and_then(safe_link).map(str::to_owned),
             note: beside.note,
-            shows_error: summary.error.is_some() && (summary.state == State::Failed || retrying),
+            shows_error: summary.error.is_some() && (summary.state == TaskState::Failed || retrying),
             big: big(&row),
             message: message(&row),
             rate: rate(page, &row),
@@ -118,14 +130,14 @@ fn message(row: &Row<'_>) -> String {
         ("retrying", _) => row.attempt(),
         ("no-signal", _) => row.silence(),
         ("partial", _) => row.caveat(),
-        (_, State::Queued) => row.queue(),
-        (_, State::Blocked) => row.ahead(),
-        (_, State::Running) => row.doing(),
-        (_, State::Pausing) => row.w.t("say.pausing").into_owned(),
-        (_, State::Cancelling) => row.cancelling(),
-        (_, State::Paused | State::Cancelled) => row.stopped(),
-        (_, State::Failed) => row.reason(),
-        (_, State::Succeeded) => row.done(),
+        (_, TaskState::Queued) => row.queue(),
+        (_, TaskState::Blocked) => row.ahead(),
+        (_, TaskState::Running) => row.doing(),
+        (_, TaskState::Pausing) => row.w.t("say.pausing").into_owned(),
+        (_, TaskState::Cancelling) => row.cancelling(),
+        (_, TaskState::Paused | TaskState::Cancelled) => row.stopped(),
+        (_, TaskState::Failed) => row.reason(),
+        (_, TaskState::Succeeded) => row.done(),
     }
 }
 
@@ -202,5 +214,81 @@ fn revised(page: &Shell, facts: &str) -> String {
         Some((Some(from), Some(to))) => page.w.fill("say.revised", &[("from", from.into()), ("to", to.into())]),
         Some((None, Some(to))) => page.w.fill("say.total_known", &[("to", to.into())]),
         _ => page.t("reason.total-revised").into_owned(),
+    }
+}
+
+/// How many lines of the log the page is written with; the script goes on from there.
+const LOG_LINES: usize = 200;
+/// How many steps of the timeline the page shows.
+const STEPS: usize = 200;
+
+/// `GET /tasks/{id}`
+///
+/// # Errors
+/// 404 for what the visitor may not see; those of the store.
+pub async fn show(
+    State(state): State<AppState>,
+    Visitor { who, shell }: Visitor,
+    TaskPath(id): TaskPath,
+) -> Result<Response, ApiError> {
+    written(&state, &who, &shell, id, String::new()).await
+}
+
+async fn written(
+    state: &AppState,
+    who: &Principal,
+    shell: &Shell,
+    id: TaskId,
+    note: String,
+) -> Result<Response, ApiError> {
+    let task = state.task(who, id).await?;
+    let detail = state.stored_detail(who, shell.w.lang(), &task).await?;
+    let newest = LogParams { before: Some(i64::MAX), limit: LOG_LINES, ..LogParams::default() };
+    // The log is kept apart, and a page without it is better than none.
+    let log = state.logs.part(id, newest).await.ok().map(|part| part.items);
+    let timeline = state.store.events(id, 0, STEPS).await?;
+    Ok(html(&TaskPage::new(shell, &detail, Beside { log, timeline, note })))
+}
+
+/// `POST /tasks/{id}/{act}`: what the API does for the same words; a refusal is told on the task's page.
+///
+/// # Errors
+/// 404 for an act that there is not, and for what the visitor may not see.
+pub async fn act(
+    State(state): State<AppState>,
+    Path((id, act)): Path<(String, String)>,
+    form: SignedForm,
+) -> Result<Response, ApiError> {
+    let Visitor { who, shell } = form.visitor;
+    let id: TaskId = id.parse().map_err(|_| ApiError::new(Code::NotFound))?;
+    match done(&state, &who, shell.w.lang(), id, &act).await {
+        Ok(next) => Ok(Redirect::to(&next).into_response()),
+        Err(error) if error.code.status() == StatusCode::CONFLICT => {
+            let reason = error.detail.as_deref().unwrap_or(error.code.sentence());
+            let note = shell.w.with("say.changed", "reason", reason);
+            Ok((StatusCode::CONFLICT, written(&state, &who, &shell, id, note).await?).into_response())
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Does it and tells where to go on.
+async fn done(state: &AppState, who: &Principal, lang: &str, id: TaskId, act: &str) -> Result<String, ApiError> {
+    let writer = || Writer(who.clone());
+    if !who.has(Scope::TasksWrite) {
+        return Err(ApiError::new(Code::Forbidden));
+    }
+    let (on, task, lang, body) =
+        (State(state.clone()), TaskPath(id), Lang(lang.to_owned()), OptionalBody(Fields::default()));
+    let here = format!("/tasks/{id}");
+    match act {
+        "cancel" => control::cancel(on, writer(), task, lang, body).await.map(|_| here),
+        "pause" => control::pause(on, writer(), task, lang, body).await.map(|_| here),
+        "resume" => control::resume(on, writer(), task, lang, body).await.map(|_| here),
+        "retry" => submit::start_over(state, who, id, &lang.0)
+            .await
+            .map(|(_, again)| format!("/tasks/{}", again.task.summary.id)),
+        "delete" => tasks::delete(on, writer(), task).await.map(|_| "/notifications".to_owned()),
+        _ => Err(ApiError::new(Code::NotFound)),
     }
 }

@@ -160,10 +160,8 @@ fn list<'a>(page: &'a Shell, filter: Filter, groups: Vec<super::notifications::R
         groups,
         first: true,
         next: Some("abc".into()),
-        unread: 3,
+        unread_ids: "a,b,c".into(),
         mark_read: page.w.count("list.mark_read", 3),
-        head: 7,
-        kept: page.w.fill("list.kept", &[("done", 30.into()), ("failed", 90.into())]),
         updated: page.watch.at(NOW),
     }
 }
@@ -385,7 +383,7 @@ fn hostile_text_stays_text_on_every_page() {
         list(&shell, filter, in_groups(&shell, &tasks)).render(),
         TaskPage::new(&shell, &detail, beside).render(),
         RecordPage::new(&shell, &record, Some("javascript:alert(1)"), &tasks, Some(HOSTILE.into())).render(),
-        LoginPage { page: &shell, failed: true, next: HOSTILE.into() }.render(),
+        LoginPage { page: &shell, refused: Some(HOSTILE.into()), next: HOSTILE.into() }.render(),
         ErrorPage::new(&shell, 409, Some(HOSTILE), Some(HOSTILE.into())).render(),
     ];
     for page in pages {

@@ -7,6 +7,7 @@
 use super::words::{Arg, Words};
 use crate::core::time::Millis;
 use jiff::Timestamp;
+use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
 /// A clock to write times by: the viewer's zone and the server's now.
@@ -91,6 +92,15 @@ impl Watch {
         self.full(at).get(..10) == self.full(self.now).get(..10)
     }
 
+    /// A day (yyyy-MM-dd) of the viewer: its first instant, and the first of the next. Nothing for what is no day.
+    #[must_use]
+    pub fn day(&self, text: &str) -> Option<(Millis, Millis)> {
+        let day: Date = text.parse().ok()?;
+        let start =
+            |day: Date| day.to_zoned_datetime(self.zone.clone()).ok().map(|at| Millis(at.timestamp().as_millisecond()));
+        Some((start(day)?, start(day.tomorrow().ok()?)?))
+    }
+
     /// How long ago, in one unit; the future counts as just now.
     #[must_use]
     pub fn ago(&self, at: Millis) -> String {
@@ -146,6 +156,16 @@ mod tests {
         assert_eq!(watch("Asia/Kolkata").full(at), "2021-10-13 04:30:00");
         assert!(watch("Asia/Kolkata").is_today(at));
         assert!(!watch("UTC").is_today(at));
+    }
+
+    #[test]
+    fn a_day_is_the_viewers_from_its_first_instant_to_the_next_days() {
+        let at = |text: &str| Millis::parse(text).unwrap();
+        let days = [("Asia/Kolkata", "2021-10-13"), ("America/Sao_Paulo", "2018-11-04")]
+            .map(|(zone, day)| watch(zone).day(day));
+        assert_eq!(days[0], Some((at("2021-10-12T18:30:00Z"), at("2021-10-13T18:30:00Z"))));
+        assert_eq!(days[1], Some((at("2018-11-04T03:00:00Z"), at("2018-11-05T02:00:00Z"))));
+        assert_eq!(watch("UTC").day("2021-02-30"), None);
     }
 
     #[test]
