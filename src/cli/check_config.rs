@@ -1,9 +1,10 @@
 //! `taskbell check-config`: tells every fault of the configuration with its key, and what is asked for in vain.
 //!
-//! Reads settings and looks at handler files; opens no database and writes nothing. Faults are the answer, so they go to
+//! Reads settings and parses scripts; runs no line of them, opens no database and writes nothing. Faults are the answer, so they go to
 //! standard output. Exit status: 0 it can be served, 1 it cannot.
 
-use crate::config::{self, Faults, Loaded, Settings};
+use crate::config::{self, Faults, HandlerRef, Loaded, Settings};
+use crate::handler::script;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -21,7 +22,7 @@ fn report(out: &mut impl Write, loaded: Result<Loaded, Faults>, natives: &[&str]
     let (faults, notes, summary) = match loaded {
         // The demo brings its own handlers, and puts its script in place when it is served.
         Ok(loaded) if loaded.demo => (Faults::default(), loaded.not_active(), summary(&loaded)),
-        Ok(loaded) => (loaded.settings.unrunnable(natives), loaded.not_active(), summary(&loaded)),
+        Ok(loaded) => (unrunnable(&loaded.settings, natives), loaded.not_active(), summary(&loaded)),
         Err(faults) => (faults, Faults::default(), String::new()),
     };
     for fault in &faults.0 {
@@ -36,6 +37,23 @@ fn report(out: &mut impl Write, loaded: Result<Loaded, Faults>, natives: &[&str]
         n => writeln!(out, "{n} faults")?,
     }
     Ok(faults.is_empty())
+}
+
+/// What keeps `serve` from running this configuration, and what is wrong inside of the scripts, which `serve` would tell
+/// only with the first chunk. The scripts are read and not run.
+fn unrunnable(settings: &Settings, natives: &[&str]) -> Faults {
+    let mut faults = settings.unrunnable(natives);
+    for (i, action) in settings.actions.iter().enumerate() {
+        let HandlerRef::Script(path) = &action.handler else { continue };
+        let key = format!("actions[{i}].handler.script");
+        if faults.0.iter().any(|fault| fault.key == key) {
+            continue;
+        }
+        if let Err(fault) = script::check(path) {
+            faults.push(key, format!("the script of the action `{}` cannot run: {fault}", action.key));
+        }
+    }
+    faults
 }
 
 fn summary(loaded: &Loaded) -> String {

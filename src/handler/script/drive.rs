@@ -19,6 +19,9 @@ use std::io;
 use std::time::{Duration, Instant};
 use tokio::time::timeout;
 
+/// The levels of a log line.
+const LEVELS: [&str; 4] = ["debug", "info", "warn", "error"];
+
 /// A chunk and what it may use.
 pub(super) struct Drive<'a> {
     pub name: &'a str,
@@ -79,7 +82,10 @@ impl Drive<'_> {
                     Ok(report) => self.cx.report(report),
                     Err(faults) => self.warn_of(&faults),
                 },
-                FromChild::Log { level } => self.cx.log_at(&level, String::from_utf8_lossy(&body)),
+                FromChild::Log { level } => {
+                    let level = LEVELS.into_iter().find(|known| *known == level).unwrap_or("info");
+                    self.cx.log_at(level, String::from_utf8_lossy(&body));
+                }
                 FromChild::Lease { ask } => {
                     let current = self.cx.lease_is_current().await;
                     child.send(&ToChild::Lease { ask, current }, b"").await?;

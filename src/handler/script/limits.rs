@@ -43,9 +43,9 @@ pub const START: Duration = Duration::from_secs(10);
 /// Chunks that a child runs before a new one takes its place.
 pub const CHUNKS_PER_CHILD: u32 = 200;
 
-/// Resident memory above which a child is not used again, bytes: memory that a big chunk left behind in it goes back to
-/// the system with it.
-pub const RESIDENT_BYTES: u64 = 48 * 1024 * 1024;
+/// How much more than at its start a child may hold resident when a chunk ends, and be used again, bytes. The memory of a
+/// bigger chunk goes back to the system with the process.
+pub const GROWTH_BYTES: u64 = 16 * 1024 * 1024;
 
 /// Address space beyond twice the script's memory, bytes. Address space is not memory: arenas and stacks reserve far
 /// more than they use.
@@ -71,11 +71,6 @@ pub(super) fn allow_memory(memory_bytes: u64) -> io::Result<()> {
     let (_, hard) = Resource::AS.get()?;
     let wanted = own_bytes("VmSize:").unwrap_or(0).saturating_add(memory_bytes.saturating_mul(2)) + HEADROOM_BYTES;
     Resource::AS.set(wanted.min(hard), hard)
-}
-
-/// Whether this process holds more memory than one that should be used again.
-pub(super) fn grown() -> bool {
-    resident_bytes() > RESIDENT_BYTES
 }
 
 /// What this process holds in memory now; 0 where the system does not tell.

@@ -20,7 +20,7 @@ async fn every_fault_is_printed_with_its_key_and_the_exit_status_tells() {
 }
 
 #[tokio::test]
-async fn the_file_may_be_named_by_the_environment_and_a_missing_script_is_a_fault() {
+async fn the_file_may_be_named_by_the_environment_and_a_script_that_is_missing_or_broken_is_a_fault() {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("conf");
     std::fs::create_dir(&folder).unwrap();
@@ -32,6 +32,10 @@ async fn the_file_may_be_named_by_the_environment_and_a_missing_script_is_a_faul
     std::fs::write(folder.join("a.js"), "export default async function () {}").unwrap();
     let ran = taskbell(dir.path(), &["check-config"], &named).await;
     assert!(ran.status == 0 && ran.out.contains("valid"), "{}{}", ran.out, ran.err);
+    std::fs::write(folder.join("a.js"), "export default async function () {\n  let = 1;\n}").unwrap();
+    let ran = taskbell(dir.path(), &["check-config"], &named).await;
+    let fault = "actions[0].handler.script: the script of the action `a` cannot run: a.js:2:";
+    assert!(ran.status == 1 && ran.out.starts_with(fault), "{}{}", ran.out, ran.err);
 }
 
 #[tokio::test]

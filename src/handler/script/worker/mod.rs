@@ -86,11 +86,13 @@ fn read_frames(sender: &Sender<Inbound>, stop: &AtomicBool) {
 
 fn run_chunks(inbox: Receiver<Inbound>, stop: Arc<AtomicBool>) -> ExitCode {
     let bridge = Rc::new(Bridge::new(inbox, stop));
+    let mut first_bytes = None;
     loop {
         let realm = match Realm::new(&bridge) {
             Ok(realm) => realm,
             Err(error) => return gone(&format!("no runtime: {error}")),
         };
+        let first_bytes = *first_bytes.get_or_insert_with(limits::resident_bytes);
         bridge.send(&FromChild::Ready { version: protocol::VERSION }, b"");
         let Some((run, source)) = bridge.next_run() else { return ExitCode::SUCCESS };
         if let Err(error) = limits::allow_memory(run.memory_bytes) {
@@ -98,14 +100,14 @@ fn run_chunks(inbox: Receiver<Inbound>, stop: Arc<AtomicBool>) -> ExitCode {
         }
         let ended = chunk::run(&realm, &bridge, &run, source);
         bridge.finish();
+        let grown = limits::resident_bytes().saturating_sub(first_bytes) > limits::GROWTH_BYTES;
         let last = match ended {
             Ok(answer) => {
-                let last = limits::grown();
-                bridge.send(&FromChild::Answer { last }, answer.as_bytes());
-                last
+                bridge.send(&FromChild::Answer { last: grown }, answer.as_bytes());
+                grown
             }
             Err(fault) => {
-                let last = limits::grown() || unsettles(&fault);
+                let last = grown || unsettles(&fault);
                 bridge.send(&FromChild::Fault { fault, last }, b"");
                 last
             }

@@ -76,7 +76,7 @@ async fn a_process_is_used_again_until_it_is_used_up_or_something_went_wrong() {
         ("const k = []; while (true) k.push('x'.repeat(1e6) + k.length);", false),
         (
             "globalThis.k = 'é'.repeat(2.5e7); return { hasMore: true, checkpoint: { n: k.toUpperCase().length } };",
-            true,
+            false,
         ),
     ] {
         let _ = rig.body(body, 256 * 1024 * 1024, MINUTE).await;
@@ -86,6 +86,25 @@ async fn a_process_is_used_again_until_it_is_used_up_or_something_went_wrong() {
         let next = the_ready_one(&rig).await;
         assert_eq!(next == last, stays, "{body}");
         last = next;
+    }
+}
+
+#[tokio::test]
+async fn the_memory_of_a_big_chunk_goes_back_to_the_system() {
+    let rig = Rig::new(1);
+    let resident_mib = |process| {
+        let told = told_of(process, "status").unwrap();
+        let line = told.lines().find(|line| line.starts_with("VmRSS:")).unwrap().to_owned();
+        line.split_whitespace().nth(1).unwrap().parse::<i64>().unwrap() / 1024
+    };
+    let before = resident_mib(the_ready_one(&rig).await);
+    for body in [
+        "const kept = []; for (let i = 0; i < 1e6; i++) kept.push([i]); return { hasMore: true, current: kept.length };",
+        "globalThis.kept = []; while (true) kept.push('x'.repeat(1e5) + kept.length);",
+    ] {
+        let _ = rig.body(body, 256 * 1024 * 1024, MINUTE).await;
+        let after = resident_mib(the_ready_one(&rig).await);
+        assert!((after - before).abs() <= 20, "{before} MiB, then {after} MiB: {body}");
     }
 }
 
