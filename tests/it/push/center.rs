@@ -5,6 +5,7 @@ use super::world::{World, user};
 use serde_json::{Value, json};
 use std::time::Duration;
 use taskbell::bus::Signal;
+use taskbell::core::change::Change;
 
 #[tokio::test]
 async fn p1_a_connection_gets_a_snapshot_and_one_that_has_it_all_gets_same() {
@@ -203,7 +204,7 @@ async fn p5_a_frame_is_small_and_many_changes_come_in_several() {
         all.insert(world.submit_silently("alice").await);
     }
     let tasks = world.store.tasks(&Default::default(), &all.iter().copied().collect::<Vec<_>>()).await.unwrap();
-    let changes: Vec<_> = tasks.into_iter().map(|t| taskbell::core::change::Change::Task(Box::new(t))).collect();
+    let changes: Vec<_> = tasks.into_iter().map(|t| Change::Task(Box::new(t))).collect();
     world.bus.publish(Signal::Changes(changes.into()));
     let mut heads = Vec::new();
     while !all.is_empty() {
@@ -262,4 +263,54 @@ async fn a_ping_asks_for_a_sign_of_life_and_an_answered_one_keeps_the_connection
     silent.frame("ping").await;
     assert_eq!(silent.next().await, Seen::Closed(4010));
     tokio::time::timeout(Duration::from_secs(5), silent.gone()).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_estimate_that_nothing_moves_any_more_is_withdrawn_without_a_change() {
+    let world = World::open().await;
+    let (id, token) = world.start("alice").await;
+    for n in 1..=6 {
+        world.pass(2_000);
+        world.report(id, token, n * 10, true).await;
+    }
+    let topic = format!("task:{id}");
+    let eta = |frame: &Value| item(frame, &id.to_string()).map(|task| task["progress"]["eta"]["state"].clone());
+    let (mut peer, snap) = world.watch("alice").await;
+    assert_eq!(eta(&snap), Some(json!("estimated")));
+    peer.send(json!({"t": "sub", "topic": topic}));
+    peer.until("the task", |frame| frame["topic"] == topic).await;
+    let revision = world.task(id).await.revision;
+    world.pass(600_000);
+    for topic in ["me", &topic] {
+        let stalled = |frame: &Value| frame["topic"] == topic && eta(frame) == Some(json!("stalled"));
+        let frame = peer.until("the withdrawn estimate", stalled).await;
+        assert_eq!(frame["t"], "snap", "a delta of a known revision would be dropped by the client");
+        assert_eq!(frame["items"][0]["revision"], revision.0);
+    }
+}
+
+#[tokio::test]
+async fn p10_a_database_that_does_not_answer_is_told_and_what_was_missed_comes_after() {
+    let world = World::open().await;
+    let (id, token) = world.start("alice").await;
+    let (mut peer, _) = world.watch("alice").await;
+    world.finish(id, token, false).await;
+    let ended = world.task(id).await;
+    world.hide_tasks(true).await;
+    world.bus.publish(Signal::Changes(vec![Change::Task(Box::new(ended))].into()));
+    assert_eq!(peer.frame("status").await["live"], "degraded");
+    world.hide_tasks(false).await;
+    let snap = peer.frame("snap").await;
+    assert_eq!(item(&snap, &id.to_string()).unwrap()["state"], "succeeded");
+    assert_eq!(snap["counts"]["unseen"], 1);
+    assert_eq!(peer.frame("status").await["live"], "ok");
+}
+
+#[tokio::test]
+async fn p6_an_idle_connection_holds_little() {
+    let world = World::open().await;
+    let (_peer, end) = super::peer::Peer::pair();
+    let future = world.hub.serve(end, super::world::opening(None));
+    let bytes = std::mem::size_of_val(&*future);
+    assert!(bytes <= 2 * 1024, "the future of a connection has {bytes} bytes");
 }

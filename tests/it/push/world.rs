@@ -4,9 +4,11 @@
 use super::peer::Peer;
 use serde_json::{Value, json};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Instant, SystemTime};
 use taskbell::bus::{LocalBus, Signal};
 use taskbell::core::chunk::{Outcome, Told};
+use taskbell::core::effect::Effect;
 use taskbell::core::ids::{FencingToken, TaskId};
 use taskbell::core::lifecycle::{Ask, ChunkEnd};
 use taskbell::core::principal::{Principal, Role, Scope};
@@ -23,17 +25,20 @@ use taskbell::store::sqlite::{Durability, SqliteOptions, SqliteStore};
 use taskbell::store::{AskParams, ChunkCommit, ClaimParams, Mark, MarkParams, Report, Store, Written};
 use tempfile::TempDir;
 
-/// The machine's time.
-struct RealClock(Instant);
+/// The machine's time, with a wall clock that a test may move; the database's moves with it.
+struct ShiftedClock {
+    start: Instant,
+    shift_ms: Arc<AtomicI64>,
+}
 
-impl Clock for RealClock {
+impl Clock for ShiftedClock {
     fn now(&self) -> Millis {
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
-        Millis(since.as_millis() as i64)
+        Millis(since.as_millis() as i64 + self.shift_ms.load(Ordering::Relaxed))
     }
 
     fn mono(&self) -> Mono {
-        Mono(self.0.elapsed().as_millis() as u64)
+        Mono(self.start.elapsed().as_millis() as u64)
     }
 }
 
@@ -51,6 +56,7 @@ pub struct World {
     pub logs: Arc<MemoryLogs>,
     pub bus: LocalBus,
     pub hub: Arc<Hub>,
+    shift_ms: Arc<AtomicI64>,
     _folder: TempDir,
 }
 
@@ -81,6 +87,7 @@ impl World {
         let folder = tempfile::tempdir().unwrap();
         let mut options = SqliteOptions::new(folder.path().join("taskbell.db"));
         options.durability = Durability::Normal;
+        let shift_ms = options.clock_shift_ms.clone();
         let store: Arc<dyn Store> = Arc::new(SqliteStore::open(options, Mode::Apply, &mut |_, _, _| {}).await.unwrap());
         let logs = Arc::new(MemoryLogs::new(LogLimits::default()));
         let bus = LocalBus::default();
@@ -89,11 +96,25 @@ impl World {
             logs: logs.clone(),
             bus: bus.clone(),
             catalogue: Arc::new(Catalogue::default()),
-            clock: Arc::new(RealClock(Instant::now())),
+            clock: Arc::new(ShiftedClock { start: Instant::now(), shift_ms: shift_ms.clone() }),
             rng: Arc::new(Tenth),
             limits,
         });
-        Self { store, logs, bus, hub, _folder: folder }
+        Self { store, logs, bus, hub, shift_ms, _folder: folder }
+    }
+
+    /// Lets the wall clocks go on by `ms`.
+    pub fn pass(&self, ms: i64) {
+        self.shift_ms.fetch_add(ms, Ordering::Relaxed);
+    }
+
+    /// Takes the table of tasks away, or gives it back: the database answers, and cannot be read.
+    pub async fn hide_tasks(&self, hide: bool) {
+        let sql = match hide {
+            true => "ALTER TABLE taskbell_tasks RENAME TO hidden_tasks",
+            false => "ALTER TABLE hidden_tasks RENAME TO taskbell_tasks",
+        };
+        self.store.execute(vec![Effect { sql, rows: vec![Vec::new()] }]).await.unwrap();
     }
 
     /// A connection before its hello.
