@@ -1,0 +1,59 @@
+//! The connection: a cut heals to the true state, and an idle page asks for nothing.
+
+use crate::browser_tests;
+use crate::rig::page::LIMIT;
+use crate::rig::runner::Test;
+use crate::rig::stage::Stage;
+use serde_json::json;
+use std::time::Duration;
+use tokio::time::sleep;
+
+pub fn tests() -> Vec<Test> {
+    browser_tests![after_ten_seconds_without_a_socket_the_true_state_shows, an_idle_minute_asks_for_no_list]
+}
+
+/// After a cut the first try comes within 2 s, the next within 2, 4 and 8 s more.
+const BACK_LIMIT: Duration = Duration::from_secs(30);
+
+async fn after_ten_seconds_without_a_socket_the_true_state_shows(stage: &Stage) {
+    let client = stage.client().await;
+    stage.sign_in().await;
+    let ends = client.submit(json!({"action": "recalculate-totals", "params": {"pause": 0.05}})).await;
+    let goes_on = client.submit(json!({"action": "rebuild-index", "params": {"pause": 1, "batch": 20}})).await;
+    let (ends_row, goes_on_row) = (stage.open_bell_on(&ends).await, stage.open_bell_on(&goes_on).await);
+    stage.until(LIMIT, &format!("{goes_on_row}?.dataset.state === 'running'")).await;
+    stage.proxy.cut();
+    let cut = tokio::time::Instant::now();
+    let live =
+        "document.querySelector('taskbell-bell').shadowRoot.querySelector('.tb-panel-foot .tb-live').dataset.live";
+    stage.until(LIMIT, &format!("['reconnecting', 'offline'].includes({live})")).await;
+    // What happens meanwhile: one task comes to its end, and a new one is there.
+    client.until(ends["id"].as_str().unwrap(), LIMIT, |task| task["state"] == "succeeded").await;
+    let new = client.submit(json!({"action": "sync-catalogue", "params": {"pause": 1}})).await;
+    sleep(Duration::from_secs(10).saturating_sub(cut.elapsed())).await;
+    assert_ne!(stage.eval(&format!("{ends_row}?.dataset.state")).await, "succeeded", "nothing came through the cut");
+    stage.proxy.mend();
+    stage.until(BACK_LIMIT, &format!("{live} === 'live'")).await;
+    stage.until(LIMIT, &format!("{ends_row}?.dataset.state === 'succeeded'")).await;
+    let new_row = stage.bell_row(&new);
+    stage.until(LIMIT, &format!("{new_row}?.dataset.state === 'running'")).await;
+    // The one that still runs is as far as the database says, and goes on moving.
+    let (_, now) = client.get(&format!("/api/v1/tasks/{}", goes_on["id"].as_str().unwrap())).await;
+    let least = now["revision"].as_i64().unwrap();
+    stage.until(LIMIT, &format!("Number({goes_on_row}?.dataset.revision) >= {least}")).await;
+}
+
+async fn an_idle_minute_asks_for_no_list(stage: &Stage) {
+    let client = stage.client().await;
+    stage.sign_in().await;
+    let task = client.submit(json!({"action": "recalculate-totals", "params": {"pause": 0, "batch": 5000}})).await;
+    let row = stage.open_bell_on(&task).await;
+    stage.until(LIMIT, &format!("{row}?.dataset.state === 'succeeded'")).await;
+    // The panel marks what it has shown for a second as seen; that is the last thing this page has to say.
+    let badge = "document.querySelector('taskbell-bell').shadowRoot.querySelector('.tb-badge').hidden";
+    stage.until(LIMIT, badge).await;
+    stage.proxy.take_seen();
+    sleep(Duration::from_secs(60)).await;
+    let seen = stage.proxy.take_seen();
+    assert!(seen.is_empty(), "an idle page asked: {seen:?}");
+}

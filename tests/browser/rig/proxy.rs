@@ -1,0 +1,133 @@
+//! A small TCP proxy between the browser and the server: it can be cut and mended, and counts requests by path.
+//!
+//! Cut means: open connections end at once, and new ones are closed as soon as they come. Requests are read from the bytes
+//! that pass, up to an upgrade; the bytes themselves are not touched.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+/// A running proxy.
+pub struct Proxy {
+    port: u16,
+    cut: watch::Sender<bool>,
+    seen: Arc<Mutex<BTreeMap<String, usize>>>,
+    accepting: JoinHandle<()>,
+}
+
+impl Proxy {
+    /// Starts one on a free port before a server's port, which nobody needs to listen on yet.
+    pub async fn before(server: u16) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let cut = watch::Sender::new(false);
+        let seen = Arc::new(Mutex::new(BTreeMap::new()));
+        let accepting = tokio::spawn(accept(listener, server, cut.clone(), seen.clone()));
+        Self { port, cut, seen, accepting }
+    }
+
+    /// Its address, without a slash at the end.
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// Cuts every connection and lets no new one through.
+    pub fn cut(&self) {
+        self.cut.send_replace(true);
+    }
+
+    /// Lets connections through again.
+    pub fn mend(&self) {
+        self.cut.send_replace(false);
+    }
+
+    /// Requests since the start or the last call, by method and path without its query.
+    pub fn take_seen(&self) -> BTreeMap<String, usize> {
+        std::mem::take(&mut self.seen.lock().unwrap())
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.accepting.abort();
+        self.cut();
+    }
+}
+
+async fn accept(
+    listener: TcpListener,
+    server: u16,
+    cut: watch::Sender<bool>,
+    seen: Arc<Mutex<BTreeMap<String, usize>>>,
+) {
+    loop {
+        let (client, _) = listener.accept().await.unwrap();
+        let (mut cut, seen) = (cut.subscribe(), seen.clone());
+        if *cut.borrow() {
+            continue;
+        }
+        tokio::spawn(async move {
+            let Ok(upstream) = TcpStream::connect(("127.0.0.1", server)).await else { return };
+            let ((from_client, to_client), (from_server, to_server)) = (client.into_split(), upstream.into_split());
+            tokio::select! {
+                () = copy(from_client, to_server, |bytes, requests: &mut Requests| requests.read(bytes, &seen)) => {}
+                () = copy(from_server, to_client, |_, _| {}) => {}
+                _ = cut.wait_for(|cut| *cut) => {}
+            }
+        });
+    }
+}
+
+async fn copy(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, look: impl Fn(&[u8], &mut Requests)) {
+    let mut requests = Requests::default();
+    let mut buffer = vec![0; 64 * 1024];
+    while let Ok(count @ 1..) = from.read(&mut buffer).await {
+        look(&buffer[..count], &mut requests);
+        if to.write_all(&buffer[..count]).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// The heads of the requests of one connection, as they pass.
+#[derive(Default)]
+struct Requests {
+    head: Vec<u8>,
+    body_left: usize,
+    upgraded: bool,
+}
+
+impl Requests {
+    fn read(&mut self, mut bytes: &[u8], seen: &Mutex<BTreeMap<String, usize>>) {
+        while !bytes.is_empty() && !self.upgraded {
+            let skipped = self.body_left.min(bytes.len());
+            self.body_left -= skipped;
+            bytes = &bytes[skipped..];
+            let Some((byte, rest)) = bytes.split_first() else { return };
+            self.head.push(*byte);
+            bytes = rest;
+            if self.head.ends_with(b"\r\n\r\n") {
+                let head = String::from_utf8_lossy(&self.head).into_owned();
+                self.head.clear();
+                self.note(&head, seen);
+            }
+        }
+    }
+
+    fn note(&mut self, head: &str, seen: &Mutex<BTreeMap<String, usize>>) {
+        let mut words = head.split([' ', '?']);
+        let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        *seen.lock().unwrap().entry(format!("{method} {path}")).or_default() += 1;
+        for (name, value) in head.lines().filter_map(|line| line.split_once(':')) {
+            match name.to_ascii_lowercase().as_str() {
+                "content-length" => self.body_left = value.trim().parse().unwrap_or(0),
+                "upgrade" => self.upgraded = true,
+                _ => {}
+            }
+        }
+    }
+}
