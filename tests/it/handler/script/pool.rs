@@ -32,10 +32,15 @@ async fn the_ready_one(rig: &Rig) -> u32 {
 #[tokio::test]
 async fn processes_are_started_ahead_and_know_nothing_of_the_server() {
     assert!(std::env::var_os("PATH").is_some());
+    let (_file, _socket) = (tempfile::tempfile().unwrap(), std::net::TcpListener::bind("127.0.0.1:0").unwrap());
     let rig = Rig::new(2);
     eventually("both are ready", || rig.pool.ready_processes().len() == 2).await;
     for process in rig.pool.ready_processes() {
         assert_eq!(told_of(process, "environ").unwrap(), "");
+        for held in std::fs::read_dir(format!("/proc/{process}/fd")).unwrap() {
+            let file = std::fs::read_link(held.unwrap().path()).unwrap();
+            assert!(file.starts_with("/dev") || file.to_string_lossy().starts_with("pipe:"), "{}", file.display());
+        }
         let limits = told_of(process, "limits").unwrap();
         let limit = |name: &str| {
             let line = limits.lines().find(|line| line.starts_with(name)).unwrap();

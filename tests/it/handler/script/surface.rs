@@ -101,6 +101,32 @@ async fn built_ins_that_a_script_rewrites_confuse_only_itself() {
 }
 
 #[tokio::test]
+async fn odd_arguments_are_taken_or_refused_and_late_answers_meet_no_later_chunk() {
+    let rig = Rig::new(1);
+    let odd = function(
+        "const no = () => { throw new Error('no'); };
+         const values = [new Proxy({}, { get: no, ownKeys: no, getPrototypeOf: no }), new Proxy(() => {}, {}), Symbol('s'), 10n,
+           { valueOf: no, toString: no, toJSON: no, [Symbol.toPrimitive]: no }, Object.create(null), new Array(1e6), 'x'.repeat(1e6),
+           -1, NaN, Infinity, undefined, null, no, new Date(NaN), new Error('e'), /x/, new Uint8Array(9), globalThis];
+         const calls = [cx.progress, cx.log, console.error, cx.readFile, cx.sleep, cx.stopRequested, (v) => cx.log('x', v),
+           (v) => cx.progress({ current: v, total: v, message: v, unit: v }), (v) => cx.log.call(v, v), (v) => new cx.log(v)];
+         for (const value of values) for (const call of calls) {
+           try { const later = call(value); if (later instanceof Promise) later.catch(() => {}); } catch {}
+         }
+         return { hasMore: false, result: 'survived' };",
+    );
+    eventually("a process is ready", || !rig.pool.ready_processes().is_empty()).await;
+    let processes = rig.pool.ready_processes();
+    let host = Arc::new(Host::new());
+    assert_eq!(result(rig.run_with(&odd, &host, chunk()).await), json!("survived"));
+    assert!(host.texts().len() > 20);
+    eventually("it is ready again", || rig.pool.ready_processes() == processes).await;
+    let host = Arc::new(Host::new().with_file("f1", "mine"));
+    let next = function("return { hasMore: false, result: await cx.readFile('f1') };");
+    assert_eq!(result(rig.run_with(&next, &host, chunk()).await), json!("mine"));
+}
+
+#[tokio::test]
 async fn nothing_that_a_chunk_leaves_behind_meets_the_next_one() {
     let rig = Rig::new(1);
     let text = "globalThis.count = (globalThis.count ?? 0) + 1; let top = 0;
