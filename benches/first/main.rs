@@ -1,0 +1,90 @@
+//! The first bench: what taskbell adds to a commit. Prints each figure as it is and beside plain one-row INSERT commits by
+//! one client on the same kind of file (SQLite through sqlx, WAL, synchronous = FULL), measured just before it.
+//!
+//! `cargo bench --bench first` takes about a minute; `-- --help` tells how to ask for more. What the figures mean and what
+//! bounds them is in docs/performance.md. It must never be read as a promise: no test asserts a figure.
+
+#![allow(clippy::unwrap_used, reason = "a bench that cannot go on fails where it stands")]
+
+mod claims;
+mod figures;
+mod plain;
+mod server;
+#[path = "../../tests/it/support/mod.rs"]
+#[allow(dead_code, reason = "the tests use it too, and each a part of it")]
+mod support;
+mod work;
+
+use clap::Parser;
+use figures::{Figures, Unit};
+use plain::Plain;
+use std::time::Instant;
+
+/// How much of everything. The defaults are those of docs/performance.md.
+#[derive(Clone, Debug, Parser)]
+struct Scale {
+    /// Only the figures whose name contains this.
+    #[arg(long, default_value = "")]
+    only: String,
+    /// How often the quick figures are taken; their medians are told.
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// Submits of one round, by 32 clients at once.
+    #[arg(long, default_value_t = 6_400)]
+    submits: usize,
+    /// Tasks that wait when the node that drains them starts.
+    #[arg(long, default_value_t = 20_000)]
+    waiting: usize,
+    /// Tasks that are clicked one by one on an idle queue.
+    #[arg(long, default_value_t = 300)]
+    clicks: usize,
+    /// Tasks that wait, or are blocked, beside those that a claim takes.
+    #[arg(long, default_value_t = 100_000)]
+    others: usize,
+    /// Idle sockets.
+    #[arg(long, default_value_t = 1_000)]
+    sockets: usize,
+    /// What `cargo bench` adds.
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+impl Scale {
+    fn wants(&self, name: &str) -> bool {
+        name.contains(&self.only)
+    }
+}
+
+#[tokio::main]
+async fn main() {
+    let scale = Scale::parse();
+    let began = Instant::now();
+    let mut figures = Figures::new(Plain::open().await);
+    for _ in 0..scale.rounds {
+        if scale.wants("submits in process") {
+            figures.take("submits in process, 32 at once", Unit::PerSecond, || work::submits(scale.submits)).await;
+        }
+        if scale.wants("progress reports stored") {
+            figures.take("progress reports stored", Unit::PerSecond, work::reports_stored).await;
+        }
+    }
+    if scale.wants("progress reports taken") {
+        figures.take("progress reports taken", Unit::PerSecond, work::reports_taken).await;
+    }
+    if scale.wants("drained") {
+        figures.take("tasks drained", Unit::PerSecond, || work::drained(scale.waiting)).await;
+    }
+    if scale.wants("pick-up") {
+        figures.before_each().await;
+        let latencies = work::pick_ups(scale.clicks).await;
+        figures.tell("pick-up latency, p50", Unit::Ms, figures::quantile(&latencies, 0.5));
+        figures.tell("pick-up latency, p99", Unit::Ms, figures::quantile(&latencies, 0.99));
+    }
+    if scale.wants("claim") {
+        claims::measure(&mut figures, scale.others).await;
+    }
+    if scale.wants("HTTP") || scale.wants("socket") {
+        server::measure(&mut figures, &scale).await;
+    }
+    figures.print(began.elapsed());
+}
