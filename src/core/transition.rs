@@ -224,6 +224,34 @@ mod tests {
     }
 
     #[test]
+    fn the_documentation_lists_exactly_these_arrows() {
+        let documented: Vec<(String, bool, String, String, String)> = include_str!("../../docs/states.md")
+            .lines()
+            .skip_while(|l| !l.starts_with("| from | chunk |"))
+            .skip(2)
+            .take_while(|l| l.starts_with('|'))
+            .map(|l| {
+                let cells: Vec<&str> = l.split('|').map(|c| c.trim().trim_matches('`')).collect();
+                let event = cells[3].rsplit_once("(`").unwrap().1.trim_end_matches("`)");
+                (cells[1].into(), cells[2] == "under way", event.into(), cells[4].into(), cells[5].into())
+            })
+            .collect();
+        let ours: Vec<_> = TABLE
+            .iter()
+            .map(|a| {
+                (
+                    a.from.as_str().to_owned(),
+                    a.under_way,
+                    format!("{:?}", a.event),
+                    a.to.as_str().to_owned(),
+                    a.reason.to_owned(),
+                )
+            })
+            .collect();
+        assert_eq!(documented, ours);
+    }
+
+    #[test]
     fn a_final_state_changes_only_by_resume_and_success_never() {
         for a in TABLE.iter().filter(|a| a.from.is_final()) {
             assert!(matches!(a.event, Event::Resume | Event::ResumeBlocked));
