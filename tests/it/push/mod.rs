@@ -6,5 +6,6 @@ mod endings;
 mod hostile;
 mod peer;
 mod slow;
+mod socket;
 mod tasks;
 mod world;
