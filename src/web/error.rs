@@ -73,7 +73,6 @@ codes! {
     Invalid "invalid" 422 "Some fields break their rules.";
     IdempotencyMismatch "idempotency-mismatch" 422 "The idempotency key belongs to a different request.";
     KeyQueueFull "key-queue-full" 429 "Too many tasks wait for this concurrency key.";
-    TooManyRequests "too-many-requests" 429 "Too many requests. Wait a moment.";
     Internal "internal" 500 "Something went wrong here. It has been noted under the request id.";
     Busy "busy" 503 "The service is busy. Try again in a moment.";
     Unavailable "unavailable" 503 "The database cannot be reached. Try again in a moment.";

@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails where it stands")]
 
 mod acceptance;
+mod api;
 mod architecture;
 mod cli;
 mod handler;

@@ -159,6 +159,10 @@ pub fn click(action: &str, params: serde_json::Value) -> Submit {
 /// A node over a file.
 pub struct Node {
     pub store: Arc<SqliteStore>,
+    pub logs: Arc<MemoryLogs>,
+    pub files: Files,
+    pub bus: LocalBus,
+    pub catalogue: Arc<Catalogue>,
     pub commands: Commands,
     pub engine: Engine,
 }
@@ -199,21 +203,23 @@ impl Node {
         let actions: Vec<Action> = handlers.iter().map(|(a, _)| a.clone()).collect();
         let registry = Registry::new(handlers.into_iter().map(|(a, h)| (a.key, h)));
         let commands = Commands::new(store.clone(), bus.clone(), wake.clone());
+        let files = Files::in_folder(&folder.join("files"), store.clone()).unwrap();
+        let catalogue = Arc::new(Catalogue { actions: Actions::new(actions), ..Catalogue::default() });
         let engine = Engine::start(EngineParts {
             store: store.clone(),
-            files: Files::in_folder(&folder.join("files"), store.clone()).unwrap(),
-            logbook: Logbook::start(logs, bus.clone(), clock.clone(), Redactor::new([])),
-            bus,
+            files: files.clone(),
+            logbook: Logbook::start(logs.clone(), bus.clone(), clock.clone(), Redactor::new([])),
+            bus: bus.clone(),
             wake,
             registry,
-            catalogue: Arc::new(Catalogue { actions: Actions::new(actions), ..Catalogue::default() }),
+            catalogue: catalogue.clone(),
             clock,
             rng: Arc::new(SystemRng),
             settings,
         })
         .await
         .unwrap();
-        Self { store, commands, engine }
+        Self { store, logs, files, bus, catalogue, commands, engine }
     }
 
     /// Clicks; the task's id.

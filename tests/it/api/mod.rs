@@ -1,0 +1,11 @@
+//! The API as its callers meet it: over HTTP, on a real port.
+
+mod control;
+mod errors;
+mod files;
+mod limits;
+mod lists;
+mod page_rules;
+mod reads;
+mod rights;
+mod submit;
