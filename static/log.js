@@ -53,9 +53,13 @@ export class TaskLog {
     this.#append(lines);
   }
 
-  /** Closes a gap, or catches up after a reconnect, by one read; concurrent calls share it. */
+  /**
+   * Closes a gap, or catches up after a reconnect, by one read; concurrent calls share it. It is the newest lines that are
+   * read: what a long outage leaves out before them is a mark, and not the end that nobody would come back for.
+   */
   #close() {
-    this.#filling ??= this.#fill(`after=${this.#last}&limit=${FIRST}`).finally(() => (this.#filling = null));
+    const query = `after=${this.#last}&before=${Number.MAX_SAFE_INTEGER}&limit=${FIRST}`;
+    this.#filling ??= this.#fill(query).finally(() => (this.#filling = null));
   }
 
   /** Asks for what came since the last line, once. */

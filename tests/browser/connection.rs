@@ -9,7 +9,11 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 pub fn tests() -> Vec<Test> {
-    browser_tests![after_ten_seconds_without_a_socket_the_true_state_shows, an_idle_minute_asks_for_no_list]
+    browser_tests![
+        after_ten_seconds_without_a_socket_the_true_state_shows,
+        a_killed_server_comes_back_and_the_page_goes_on,
+        an_idle_minute_asks_for_no_list,
+    ]
 }
 
 /// After a cut the first try comes within 2 s, the next within 2, 4 and 8 s more.
@@ -41,6 +45,31 @@ async fn after_ten_seconds_without_a_socket_the_true_state_shows(stage: &Stage) 
     let (_, now) = client.get(&format!("/api/v1/tasks/{}", goes_on["id"].as_str().unwrap())).await;
     let least = now["revision"].as_i64().unwrap();
     stage.until(LIMIT, &format!("Number({goes_on_row}?.dataset.revision) >= {least}")).await;
+}
+
+async fn a_killed_server_comes_back_and_the_page_goes_on(stage: &Stage) {
+    let client = stage.client().await;
+    stage.sign_in().await;
+    let task = client.submit(json!({"action": "import-customers", "params": {"pause": 0.05}})).await;
+    let row = stage.open_bell_on(&task).await;
+    // Every value the bar ever shows is kept.
+    stage.eval(&format!(
+        "(window.shown = [], new MutationObserver(() => {row} && window.shown.push(Number({row}.querySelector('[data-part=bar]').getAttribute('value')))) \
+         .observe(document.querySelector('taskbell-bell').shadowRoot, {{ subtree: true, attributes: true, attributeFilter: ['value'] }}), true)"
+    )).await;
+    let bar = format!("Number({row}?.querySelector('[data-part=bar]').getAttribute('value'))");
+    for share in [10, 40] {
+        stage.until(LIMIT, &format!("{bar} >= {share}")).await;
+        let mut server = stage.server.lock().await;
+        server.kill().await;
+        server.start_again().await;
+    }
+    stage.until(Duration::from_secs(90), &format!("{row}?.dataset.state === 'succeeded'")).await;
+    assert!(stage.row_count(&row).await.contains("20,000 / 20,000"), "{}", stage.row_count(&row).await);
+    let fell = stage.eval(
+        "window.shown.slice(0, -1).some((value, at) => value && window.shown[at + 1] && window.shown[at + 1] < value)",
+    );
+    assert_eq!(fell.await, false, "the bar never runs backwards");
 }
 
 async fn an_idle_minute_asks_for_no_list(stage: &Stage) {

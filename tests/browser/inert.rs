@@ -26,7 +26,7 @@ export default async function (task, cx) {
 "#;
 
 async fn markup_from_a_task_is_inert_on_every_page(stage: &Stage) {
-    fs::write(stage.server.folder().join("data/demo/clean-contacts.js"), HANDLER).unwrap();
+    fs::write(stage.folder().await.join("data/demo/clean-contacts.js"), HANDLER).unwrap();
     let client = stage.client().await;
     let mut ids = Vec::new();
     for (count, state) in [(1, "succeeded"), (2, "failed")] {

@@ -18,7 +18,9 @@ mod waiting;
 mod bell;
 mod connection;
 mod inert;
+mod log;
 mod looks;
+mod plain;
 mod rig;
 mod truth;
 
@@ -26,7 +28,15 @@ use rig::runner::{Test, run};
 pub(crate) use waiting::eventually;
 
 fn main() -> std::process::ExitCode {
-    let tests = [bell::tests(), truth::tests(), inert::tests(), looks::tests(), connection::tests()];
+    let tests = [
+        bell::tests(),
+        truth::tests(),
+        inert::tests(),
+        log::tests(),
+        plain::tests(),
+        looks::tests(),
+        connection::tests(),
+    ];
     let tests: Vec<Test> = tests.into_iter().flatten().collect();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     tokio::task::LocalSet::new().block_on(&runtime, run(tests))

@@ -84,6 +84,9 @@ impl Browser {
         self.devtools("Network.clearBrowserCookies", json!({})).await;
         self.devtools("Emulation.clearDeviceMetricsOverride", json!({})).await;
         self.devtools("Emulation.setEmulatedMedia", json!({"features": []})).await;
+        self.devtools("Emulation.setTimezoneOverride", json!({"timezoneId": ""})).await;
+        self.devtools("Network.enable", json!({})).await;
+        self.devtools("Network.setBlockedURLs", json!({"urls": []})).await;
     }
 
     /// Ends both.

@@ -52,6 +52,7 @@ pub async fn run(tests: Vec<Test>) -> ExitCode {
     let (tests, left_out): (Vec<Test>, Vec<Test>) = tests.into_iter().partition(named);
     println!("\nrunning {} tests", tests.len());
     let begin = Instant::now();
+    super::stage::forget_failures();
     let browser = match Browser::start().await {
         Ok(browser) => Arc::new(browser),
         Err(fault) => {

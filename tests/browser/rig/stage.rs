@@ -8,6 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use thirtyfour::WebDriver;
+use tokio::sync::Mutex;
 
 /// The stage of one test.
 pub struct Stage {
@@ -16,7 +17,7 @@ pub struct Stage {
     /// Between the browser and the server.
     pub proxy: Proxy,
     /// The demo.
-    pub server: Server,
+    pub server: Mutex<Server>,
 }
 
 impl Stage {
@@ -24,7 +25,7 @@ impl Stage {
         let port = free_port();
         let proxy = Proxy::before(port).await;
         let server = Spec::demo().port(port).env("TASKBELL__SERVER__PUBLIC_URL", &proxy.url()).start().await;
-        Self { browser, proxy, server }
+        Self { browser, proxy, server: Mutex::new(server) }
     }
 
     /// What drives the browser.
@@ -34,7 +35,12 @@ impl Stage {
 
     /// An API client as the demo's user, past the proxy, so that its calls are not counted.
     pub async fn client(&self) -> Client {
-        self.server.client("user", "user").await
+        self.server.lock().await.client("user", "user").await
+    }
+
+    /// The folder that the server works in.
+    pub async fn folder(&self) -> PathBuf {
+        self.server.lock().await.folder().to_owned()
     }
 
     /// Shows the pages as on a screen of this size.
@@ -57,10 +63,9 @@ impl Stage {
         self.driver().screenshot(&folder.join(format!("{name}.png"))).await.unwrap();
     }
 
-    /// Keeps what can tell why a test failed: each window, what the browser logged, what the server said.
+    /// Keeps in `failed/` what can tell why a test failed: each window, what the browser logged, what the server said.
     pub(super) async fn keep(&self, name: &str) -> PathBuf {
-        let folder = folder().join(name);
-        let _ = fs::remove_dir_all(&folder);
+        let folder = folder().join("failed").join(name);
         fs::create_dir_all(&folder).unwrap();
         // Whatever can be kept is kept; a browser in a bad state must not hide the fault of the test.
         for (index, window) in self.driver().windows().await.unwrap_or_default().into_iter().enumerate() {
@@ -71,11 +76,16 @@ impl Stage {
         }
         let log = self.driver().browser_log().await.unwrap_or_default();
         let _ = fs::write(folder.join("browser.log"), log.iter().map(|e| format!("{e:?}\n")).collect::<String>());
-        let _ = fs::write(folder.join("server.log"), self.server.said());
+        let _ = fs::write(folder.join("server.log"), self.server.lock().await.said());
         folder
     }
 }
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("browser")
+}
+
+/// Takes away what the run before kept of its failures, so that what is there is of this run.
+pub(super) fn forget_failures() {
+    let _ = fs::remove_dir_all(folder().join("failed"));
 }

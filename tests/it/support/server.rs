@@ -171,8 +171,12 @@ impl Client {
 
     /// Waits until a task is as wished; answers it.
     pub async fn until(&self, id: &str, limit: Duration, wished: impl Fn(&Value) -> bool) -> Value {
-        let path = format!("/api/v1/tasks/{id}");
-        eventually("the task is as wished", limit, async || Some(self.get(&path).await.1).filter(&wished)).await
+        self.until_any(&format!("/api/v1/tasks/{id}"), limit, wished).await
+    }
+
+    /// Waits until what a path answers is as wished; answers it.
+    pub async fn until_any(&self, path: &str, limit: Duration, wished: impl Fn(&Value) -> bool) -> Value {
+        eventually(&format!("{path} is as wished"), limit, async || Some(self.get(path).await.1).filter(&wished)).await
     }
 
     /// Uploads a file; answers its id.

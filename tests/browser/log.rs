@@ -1,0 +1,89 @@
+//! The log page under a log that is long, wide or growing.
+
+use crate::browser_tests;
+use crate::rig::page::LIMIT;
+use crate::rig::runner::Test;
+use crate::rig::stage::Stage;
+use serde_json::json;
+use std::time::Duration;
+use taskbell::core::ids::FencingToken;
+use taskbell::core::time::Millis;
+use taskbell::store::logs::{Append, Level, LogLimits, LogStore, NewLine, SqliteLogs};
+
+pub fn tests() -> Vec<Test> {
+    browser_tests![
+        a_hundred_thousand_lines_and_a_huge_one_do_not_freeze_the_page,
+        the_log_grows_live_and_follows_after_a_cut
+    ]
+}
+
+async fn a_hundred_thousand_lines_and_a_huge_one_do_not_freeze_the_page(stage: &Stage) {
+    let client = stage.client().await;
+    let task = client.submit(json!({"action": "rebuild-index", "params": {"pause": 0}})).await;
+    let id = task["id"].as_str().unwrap();
+    client.until(id, LIMIT, |task| task["state"] == "succeeded").await;
+    // Written beside the server: no handler can log so much in the time of a test.
+    let logs =
+        SqliteLogs::open(&stage.folder().await.join("data/taskbell-logs.db"), LogLimits::default()).await.unwrap();
+    let line = |message: String| NewLine {
+        at: Millis(1_795_953_600_000),
+        level: Level::Info,
+        source: "handler",
+        chunk: 1,
+        message,
+    };
+    let append = |lines| Append { tenant: "default".into(), task: id.parse().unwrap(), token: FencingToken(9), lines };
+    for batch in 0..20 {
+        let lines = (0..5_000).map(|n| line(format!("line {} of the long log", batch * 5_000 + n))).collect();
+        logs.append(vec![append(lines)]).await.unwrap();
+    }
+    logs.append(vec![append(vec![line("w".repeat(5_000_000)), line("the last line".into())])]).await.unwrap();
+    logs.close().await;
+    stage.sign_in().await;
+    let mut painted = Vec::new();
+    for _ in 0..3 {
+        stage.open(&format!("/tasks/{id}")).await;
+        stage
+            .until(LIMIT, "document.querySelector('.tb-log')?.lastElementChild?.textContent.includes('the last line')")
+            .await;
+        painted.push(
+            stage
+                .eval("performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 0")
+                .await
+                .as_f64()
+                .unwrap(),
+        );
+        assert!(stage.eval("document.querySelectorAll('*').length").await.as_i64().unwrap() < 2_000);
+    }
+    println!("first paint, ms: {painted:.0?}");
+    assert!(painted.iter().any(|ms| *ms > 0.0 && *ms < 1_000.0), "first paint, ms: {painted:.0?}");
+    assert!(
+        stage.eval("[...document.querySelectorAll('.tb-log-line')].at(-2).textContent").await.as_str().unwrap().len()
+            < 20_000
+    );
+    assert_eq!(stage.eval("/cut/.test([...document.querySelectorAll('.tb-log-line')].at(-2).textContent)").await, true);
+    assert_eq!(stage.eval("Boolean(document.querySelector('a[download][href$=\"/logs/download\"]'))").await, true);
+}
+
+async fn the_log_grows_live_and_follows_after_a_cut(stage: &Stage) {
+    let client = stage.client().await;
+    stage.sign_in().await;
+    let task = client.submit(json!({"action": "import-customers", "params": {"pause": 0.05, "batch": 20}})).await;
+    let id = task["id"].as_str().unwrap();
+    stage.open(&format!("/tasks/{id}")).await;
+    let last = "Number([...document.querySelectorAll('.tb-log-line')].at(-1)?.dataset.seq ?? 0)";
+    stage.until(LIMIT, &format!("{last} > 5")).await;
+    let before = stage.eval(last).await.as_i64().unwrap();
+    stage.until(LIMIT, &format!("{last} > {before} + 10")).await;
+    // More lines than one page of them are written while nobody hears it; then the task is stopped, so no line follows.
+    stage.proxy.cut();
+    let missed = stage.eval(last).await.as_i64().unwrap() + 300;
+    client.until(id, Duration::from_secs(60), |task| task["chunks"].as_i64() > Some(missed)).await;
+    client.post(&format!("/api/v1/tasks/{id}/cancel"), &json!({})).await;
+    client.until(id, LIMIT, |task| task["state"] == "cancelled").await;
+    stage.proxy.mend();
+    let (_, newest) = client.get(&format!("/api/v1/tasks/{id}/logs?before=9007199254740991&limit=1")).await;
+    let newest = newest["items"][0]["seq"].as_i64().unwrap();
+    stage.until(Duration::from_secs(30), &format!("{last} === {newest}")).await;
+    assert_eq!(stage.eval("Boolean(document.querySelector('.tb-log-mark'))").await, true, "what is left out is marked");
+}
