@@ -102,6 +102,12 @@ impl Estimator {
         self.quiet_from_ms = self.active_ms();
     }
 
+    /// The lease of the chunk was lost: its time since the last report is dropped with its work.
+    pub fn lose_clock(&mut self) {
+        self.running_since = None;
+        self.quiet_from_ms = self.active_ms();
+    }
+
     /// A chunk ended, gave its place up and asked for the next one after `delay_ms`: stops the clock and counts the gap,
     /// as long as it is planned (what comes on top, and all of the wait after a delay of 0, is queue). Silence goes on.
     /// Call it after the chunk's [`Self::sample`], and not when the next chunk runs on in the same place.

@@ -92,6 +92,11 @@ pub struct EndTerms {
 impl Task {
     /// Takes the arrow of an event and sets what belongs to the state it leads to.
     fn enter(&mut self, event: Event, step: &mut Step) -> Result<(), Refused> {
+        self.enter_because(event, None, step)
+    }
+
+    /// The same with the reason that a person gave, which the timeline keeps.
+    fn enter_because(&mut self, event: Event, because: Option<&str>, step: &mut Step) -> Result<(), Refused> {
         let arrow = next(self.state, self.under_way(), event)?;
         let from = self.state;
         self.state = arrow.to;
@@ -108,6 +113,7 @@ impl Task {
         } else if arrow.to == State::Paused {
             self.release_lease();
             self.wait = Some(WaitReason::Paused);
+            self.blocked_by = None;
             self.gated = false;
             self.slot_held &= self.hold() == Some(Hold::Task) && self.started_at.is_some();
             self.stop = None;
@@ -115,7 +121,8 @@ impl Task {
         }
         let silent = matches!(event, Event::More | Event::Claim | Event::KeyFull | Event::SlotFree);
         if from != arrow.to || !silent {
-            self.note(Some(from), arrow.reason.to_owned(), step);
+            let reason = because.map_or_else(|| arrow.reason.to_owned(), |why| format!("{}: {why}", arrow.reason));
+            self.note(Some(from), reason, step);
         }
         Ok(())
     }
@@ -252,6 +259,7 @@ impl Task {
         self.enter(Event::Drained, step)?;
         if self.state == State::Running {
             self.free_for_next(step.now, WaitReason::Capacity);
+            self.estimator.pause_clock(step.now);
         }
         Ok(false)
     }
@@ -270,20 +278,24 @@ impl Task {
         if with_checkpoint {
             self.checkpoint_hash = terms.checkpoint_hash;
         }
-        self.idle_chunks =
-            if moved || delay_ms > 0 || self.progress.current != current_before { 0 } else { self.idle_chunks + 1 };
+        if moved || delay_ms > 0 || self.progress.current != current_before {
+            self.idle_chunks = 0;
+            self.warnings.retain(|w| w != NO_PROGRESS);
+        } else {
+            self.idle_chunks += 1;
+        }
         if self.idle_chunks >= limits::IDLE_CHUNKS_FAIL {
             let failure = Failure::new(
                 ErrorKind::NoProgress,
-                "no-progress",
+                NO_PROGRESS,
                 format!("{} steps in a row changed nothing.", self.idle_chunks),
             );
             return self.fail(&failure, step);
         }
         self.enter(Event::More, step)?;
         if self.idle_chunks == limits::IDLE_CHUNKS_WARN {
-            self.warnings.push("no-progress".into());
-            self.note(Some(self.state), "no-progress".to_owned(), step);
+            self.warnings.push(NO_PROGRESS.to_owned());
+            self.note(Some(self.state), NO_PROGRESS.to_owned(), step);
         }
         if self.state != State::Running {
             return Ok(false);
@@ -376,6 +388,7 @@ impl Task {
 
     /// The deadline of the whole task is over.
     pub fn end_overdue(&mut self, step: &mut Step) -> Result<(), Refused> {
+        next(self.state, self.under_way(), Event::DeadlineOver)?;
         self.rob();
         self.enter(Event::DeadlineOver, step)?;
         if self.state == State::Failed {
@@ -386,11 +399,15 @@ impl Task {
     }
 
     fn lose_lease(&mut self, step: &mut Step) -> Result<(), Refused> {
+        let used_up = self.reclaims >= limits::RECLAIMS;
+        let event = if used_up { Event::LeasesUsedUp } else { Event::LeaseLost };
+        next(self.state, self.under_way(), event)?;
         self.rob();
         self.reclaims += 1;
         self.takeovers += 1;
-        if self.reclaims > limits::RECLAIMS {
-            self.enter(Event::LeasesUsedUp, step)?;
+        self.estimator.lose_clock();
+        self.enter(event, step)?;
+        if used_up {
             if self.state == State::Failed {
                 let text = format!("The node that ran this step was lost {} times.", self.reclaims);
                 let failure = Failure::new(ErrorKind::LeaseLost, "lease-lost", text);
@@ -398,10 +415,8 @@ impl Task {
             }
             return Ok(());
         }
-        self.enter(Event::LeaseLost, step)?;
         if self.state == State::Running {
             self.free_for_next(step.now, WaitReason::Capacity);
-            self.estimator.pause_clock(step.now);
         }
         Ok(())
     }
@@ -415,6 +430,8 @@ impl Task {
         key_full: Option<Option<super::ids::TaskId>>,
         step: &mut Step,
     ) -> Result<bool, Refused> {
+        let because = reason.map(|r| tidy(r, limits::REASON_CHARS));
+        let because = because.as_deref();
         match (ask, self.state) {
             (Ask::Cancel, State::Cancelling | State::Cancelled)
             | (Ask::ForceCancel, State::Cancelled)
@@ -423,23 +440,22 @@ impl Task {
             (Ask::Cancel | Ask::Pause, _) => {
                 let event = if ask == Ask::Cancel { Event::Cancel } else { Event::Pause };
                 let was_under_way = self.under_way();
-                self.enter(event, step)?;
+                self.enter_because(event, because, step)?;
                 if was_under_way {
                     let actor = step.actor.clone().unwrap_or_default();
-                    let reason = reason.map(|r| tidy(r, limits::REASON_CHARS));
+                    let reason = because.map(str::to_owned);
                     self.stop = Some(StopRequest { actor, reason, at: step.now });
                 }
                 Ok(true)
             }
             (Ask::ForceCancel, State::Queued | State::Blocked | State::Paused) => {
-                self.enter(Event::Cancel, step)?;
+                self.enter_because(Event::Cancel, because, step)?;
                 Ok(true)
             }
             (Ask::ForceCancel, _) => {
-                let arrow = next(self.state, self.under_way(), Event::ForceCancel)?;
-                debug_assert_eq!(arrow.to, State::Cancelled);
+                next(self.state, self.under_way(), Event::ForceCancel)?;
                 self.rob();
-                self.enter(Event::ForceCancel, step)?;
+                self.enter_because(Event::ForceCancel, because, step)?;
                 Ok(true)
             }
             (Ask::Resume, State::Pausing) => {
@@ -458,7 +474,7 @@ impl Task {
         // The error stays until the next committed chunk, so that the handler can know what it stopped at.
         (self.finished_at, self.deadline) = (None, None);
         (self.seen_at, self.read_at, self.archived_at) = (None, None, None);
-        self.warnings.retain(|w| w != "no-progress");
+        self.warnings.retain(|w| w != NO_PROGRESS);
         self.due_at = step.now.max(self.run_at);
         self.gated = key_full.is_some();
         self.blocked_by = key_full.flatten();
@@ -467,6 +483,9 @@ impl Task {
         Ok(true)
     }
 }
+
+/// The warning of a task whose chunks change nothing.
+const NO_PROGRESS: &str = "no-progress";
 
 fn told_error(failure: &Failure, retryable: bool, at: Millis) -> TaskError {
     TaskError {
