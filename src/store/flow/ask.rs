@@ -55,7 +55,7 @@ async fn ask_one(tx: &mut dyn Tx, work: &mut Work, item: &AskParams) -> Result<s
         }
         if let (Some(key), false) = (slot_key(task), task.slot_held) {
             let limit = task.concurrency.as_ref().map_or(0, |c| c.limit);
-            if work.key_use(tx, &key).await?.held >= limit {
+            if work.must_wait(tx, &key, limit).await? {
                 let ahead = work.key_tasks(tx, &key, super::super::tx::Under::Holders).await?;
                 key_full = Some(ahead.first().copied());
             }

@@ -1,8 +1,9 @@
 //! Ends of chunks, and reports between them. Guarded by (task, token, chunk): a stale writer changes nothing and is told,
 //! a repeated report is answered again and applied once.
 //!
-//! Effects run first and under the same transaction. An effect that the database refuses undoes only its own chunk, which
-//! is answered with the fault; the neighbours in the batch are not touched.
+//! Effects of a chunk that commits work run under the same transaction; those of one that failed do not happen. An effect
+//! that the database refuses undoes only its own chunk, which is answered with the fault; the neighbours in the batch are
+//! not touched.
 
 use super::super::tx::{Document, DocumentKind, Tx};
 use super::super::{ChunkCommit, Committed, Report, Result, Written};
@@ -34,6 +35,7 @@ pub async fn commit(mut tx: Box<dyn Tx>, items: Vec<ChunkCommit>) -> Result<Writ
 
 async fn commit_one(tx: &mut dyn Tx, work: &mut Work, item: &ChunkCommit) -> Result<(Ended, Option<String>)> {
     let Some(task) = work.get(item.task) else { return Ok((Ended::Stale, None)) };
+    let before = work.mark(&[item.task]);
     let mut continue_for_ms = item.continue_for_ms;
     if let (Some(key), Some(Hold::Chunk)) = (slot_key(task), task.hold())
         && work.key_use(tx, &key).await?.waiting > 0
@@ -60,7 +62,7 @@ async fn commit_one(tx: &mut dyn Tx, work: &mut Work, item: &ChunkCommit) -> Res
         && keeps_work(&item.end)
         && let Some(fault) = tx.run_effects(&item.effects).await?
     {
-        work.undo(item.task);
+        work.back_to(before);
         return Ok((Ended::Stale, Some(fault)));
     }
     work.documents.extend(documents);

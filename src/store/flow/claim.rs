@@ -2,22 +2,36 @@
 //!
 //! A claim repeats every condition under the row's lock and the database's clock: state, due, lease free, no stop asked,
 //! slot of the concurrency key. Tenants take turns, so that a hundred thousand tasks of one do not hold up one of another.
+//! A task that turns out to wait for its key, or to be out of time, gives its turn on within the same claim: however many
+//! of them come due at once, the tasks behind them do not wait for the next poll.
 
-use super::super::tx::{CandidateParams, Tx};
+use super::super::tx::{CandidateParams, Tx, Under};
 use super::super::{ClaimParams, Claimed, RenewParams, Renewed, Result, Written};
 use super::work::{Work, slot_key};
 use crate::core::ids::TaskId;
 use crate::core::task::Task;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
+
+/// How many tasks one claim looks at, so that its transaction stays short whatever the queue holds.
+const LOOKS: usize = 1_000;
 
 /// The verb: takes at most `limit` chunks.
 pub async fn claim(mut tx: Box<dyn Tx>, params: ClaimParams) -> Result<Written<Vec<Claimed>>> {
     let mut work = Work::begin(tx.as_mut()).await?;
-    let ids = candidates(tx.as_mut(), &mut work, &params).await?;
+    let tenants = turns(tx.waiting_tenants(work.step.now).await?, &params);
+    let mut looked_at = BTreeSet::new();
     let mut claimed = Vec::new();
-    for id in ids {
-        if claim_one(tx.as_mut(), &mut work, id, &params).await? {
-            claimed.push(id);
+    while claimed.len() < params.limit && looked_at.len() < LOOKS {
+        let wanted = params.limit - claimed.len();
+        let ids = candidates(tx.as_mut(), &mut work, &params, &tenants, wanted, &looked_at).await?;
+        if ids.is_empty() {
+            break;
+        }
+        for id in ids {
+            looked_at.insert(id);
+            if claim_one(tx.as_mut(), &mut work, id, &params).await? {
+                claimed.push(id);
+            }
         }
     }
     let mut documents = if claimed.is_empty() { Default::default() } else { tx.documents(&claimed).await? };
@@ -33,43 +47,65 @@ pub async fn claim(mut tx: Box<dyn Tx>, params: ClaimParams) -> Result<Written<V
     Ok(Written { answer, changes })
 }
 
-/// The tasks that may be claimed, tenants in turn, beginning after the one that was served last.
-async fn candidates(tx: &mut dyn Tx, work: &mut Work, params: &ClaimParams) -> Result<Vec<TaskId>> {
-    let now = work.step.now;
-    let mut tenants = tx.waiting_tenants(now).await?;
+/// The tenants that are asked for, beginning after the one that was served last.
+fn turns(mut tenants: Vec<String>, params: &ClaimParams) -> Vec<String> {
     tenants.retain(|t| params.tenants.is_empty() || params.tenants.contains(t));
     if let Some(last) = &params.after_tenant {
         let turn = tenants.partition_point(|t| t <= last) % tenants.len().max(1);
         tenants.rotate_left(turn);
     }
+    tenants
+}
+
+/// The next tasks that may be claimed, tenants in turn, without those that were looked at already.
+async fn candidates(
+    tx: &mut dyn Tx,
+    work: &mut Work,
+    params: &ClaimParams,
+    tenants: &[String],
+    wanted: usize,
+    looked_at: &BTreeSet<TaskId>,
+) -> Result<Vec<TaskId>> {
     let mut queues: Vec<VecDeque<Task>> = Vec::new();
-    for tenant in &tenants {
-        let params = CandidateParams { tenant, actions: &params.actions, now, limit: params.limit };
-        queues.push(tx.candidates(params).await?.into());
+    for tenant in tenants {
+        // With a task of each of these, no later tenant has a turn.
+        if queues.len() == wanted {
+            break;
+        }
+        let limit = wanted + looked_at.len();
+        let query = CandidateParams { tenant, actions: &params.actions, now: work.step.now, limit };
+        let mut queue: VecDeque<Task> = tx.candidates(query).await?.into();
+        queue.retain(|t| !looked_at.contains(&t.id));
+        if !queue.is_empty() {
+            queues.push(queue);
+        }
     }
     let mut picked = Vec::new();
-    while picked.len() < params.limit && queues.iter().any(|q| !q.is_empty()) {
+    while picked.len() < wanted && queues.iter().any(|q| !q.is_empty()) {
         for queue in &mut queues {
             picked.extend(queue.pop_front());
         }
     }
-    picked.truncate(params.limit);
+    picked.truncate(wanted);
     let ids = picked.iter().map(|t| t.id).collect();
     work.take(picked);
     Ok(ids)
 }
 
+/// Whether it was claimed.
 async fn claim_one(tx: &mut dyn Tx, work: &mut Work, id: TaskId, params: &ClaimParams) -> Result<bool> {
     let now = work.step.now;
     let Some(task) = work.get(id).filter(|t| t.claimable() && t.due_at <= now) else { return Ok(false) };
     if task.deadline.is_some_and(|d| d <= now) {
-        return Ok(work.apply(id, Task::end_overdue).is_err());
+        work.apply(id, Task::end_overdue).expect("a task that may be claimed can run out of time");
+        return Ok(false);
     }
     if let (Some(key), false) = (slot_key(task), task.slot_held) {
         let limit = task.concurrency.as_ref().map_or(0, |c| c.limit);
-        if work.key_use(tx, &key).await?.held >= limit {
-            let ahead = work.key_tasks(tx, &key, super::super::tx::Under::Holders).await?.first().copied();
-            return Ok(work.apply(id, |task, step| task.gate(ahead, step)).is_err());
+        if work.must_wait(tx, &key, limit).await? {
+            let ahead = work.key_tasks(tx, &key, Under::Holders).await?.first().copied();
+            work.apply(id, |task, step| task.gate(ahead, step)).expect("a task that may be claimed can be gated");
+            return Ok(false);
         }
     }
     Ok(work.apply(id, |task, step| task.claim(&params.node, params.lease_ms, step)).is_ok())

@@ -5,7 +5,7 @@
 
 use super::super::tx::{Document, DocumentKind, KeyName, KeyRow, SlotKey, Tx, Under};
 use super::super::{Result, Written};
-use super::work::Work;
+use super::work::{Mark, Work};
 use crate::core::concurrency::{Verdict as SlotVerdict, decide as decide_slot};
 use crate::core::idempotency::{Verdict, decide, mismatch};
 use crate::core::ids::TaskId;
@@ -102,11 +102,12 @@ impl Flow {
                 Verdict::Conflict => return Ok(Answer::Refused(SubmitRefusal::IdempotencyConflict)),
             }
         }
+        let before = self.work.mark(&replaced);
         for id in replaced {
             self.cancel(id, "replaced");
         }
         if let Some(slot) = &item.slot
-            && let Some(answer) = self.refuse_by_slot(tx, item, slot).await?
+            && let Some(answer) = self.refuse_by_slot(tx, item, slot, before).await?
         {
             return Ok(answer);
         }
@@ -118,17 +119,25 @@ impl Flow {
         let _ = self.work.apply(id, |task, step| task.ask(Ask::Cancel, Some(why), None, step));
     }
 
-    /// Skip, reject and a full queue answer without a task.
-    async fn refuse_by_slot(&mut self, tx: &mut dyn Tx, item: &Submit, slot: &SlotClaim) -> Result<Option<Answer>> {
+    /// Skip, reject and a full queue answer without a task; then nobody was replaced either.
+    async fn refuse_by_slot(
+        &mut self,
+        tx: &mut dyn Tx,
+        item: &Submit,
+        slot: &SlotClaim,
+        before: Mark,
+    ) -> Result<Option<Answer>> {
         let key = self.slot_key(item, slot);
         let in_use = self.work.key_use(tx, &key).await?;
         let verdict = decide_slot(slot.policy, in_use, slot.concurrency.limit, slot.max_waiting);
         if verdict == SlotVerdict::QueueFull && !item.starts_later(self.work.step.now) {
+            self.work.back_to(before);
             return Ok(Some(Answer::Refused(SubmitRefusal::KeyQueueFull { limit: slot.max_waiting })));
         }
         if !matches!(verdict, SlotVerdict::Skip | SlotVerdict::Reject) {
             return Ok(None);
         }
+        self.work.back_to(before);
         let holders = self.work.key_tasks(tx, &key, Under::Holders).await?;
         let visible = holders.into_iter().find(|id| self.work.get(*id).is_some_and(|t| item.caller.sees(t)));
         Ok(Some(match (verdict, visible) {
@@ -189,7 +198,7 @@ impl Flow {
             }
             _ => {}
         }
-        if self.work.key_use(tx, &key).await?.held < slot.concurrency.limit {
+        if !self.work.must_wait(tx, &key, slot.concurrency.limit).await? {
             self.work.apply(id, |task, _| task.slot_held = true);
         } else {
             let ahead = self.work.key_tasks(tx, &key, Under::Holders).await?.first().copied();

@@ -12,6 +12,13 @@ use crate::core::lifecycle::Step;
 use crate::core::task::Task;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// A point to which the changes of one item can be taken back.
+pub(super) struct Mark {
+    tasks: Vec<Task>,
+    events: usize,
+    documents: usize,
+}
+
 struct Entry {
     before: Option<Task>,
     task: Task,
@@ -85,13 +92,21 @@ impl Work {
         answer
     }
 
-    /// Puts a task back to what it was when it was taken in, as if nothing had been decided for it.
-    pub fn undo(&mut self, id: TaskId) {
-        let before = self.tasks.get(&id).and_then(|e| e.before.clone());
-        if let Some(before) = before {
-            self.step.events.retain(|e| e.task != id);
-            self.documents.retain(|d| d.task != id);
-            self.apply(id, |task, _| *task = before);
+    /// Remembers tasks as they are now, before an item changes them and nothing else.
+    pub fn mark(&self, ids: &[TaskId]) -> Mark {
+        Mark {
+            tasks: ids.iter().filter_map(|id| self.get(*id)).cloned().collect(),
+            events: self.step.events.len(),
+            documents: self.documents.len(),
+        }
+    }
+
+    /// Takes back what was decided since, as if the item had not come. What items before it did to the same tasks stays.
+    pub fn back_to(&mut self, mark: Mark) {
+        self.step.events.truncate(mark.events);
+        self.documents.truncate(mark.documents);
+        for before in mark.tasks {
+            self.apply(before.id, |task, _| *task = before);
         }
     }
 
@@ -108,6 +123,15 @@ impl Work {
         }
         self.uses.insert(key.clone(), in_use);
         Ok(in_use)
+    }
+
+    /// Whether a task that comes to a key now has to wait: all slots are held, or others came first.
+    pub async fn must_wait(&mut self, tx: &mut dyn Tx, key: &SlotKey, limit: u32) -> Result<bool> {
+        let in_use = self.key_use(tx, key).await?;
+        if in_use.waiting > 0 && in_use.held < limit {
+            self.recheck(key.clone());
+        }
+        Ok(in_use.waiting > 0 || in_use.held >= limit)
     }
 
     /// Ids of the tasks under a key, this transaction's own changes included.
@@ -134,26 +158,25 @@ impl Work {
 
     async fn open_gates(&mut self, tx: &mut dyn Tx) -> Result<()> {
         for key in std::mem::take(&mut self.freed) {
-            let in_use = self.key_use(tx, &key).await?;
-            if in_use.waiting == 0 {
-                continue;
-            }
-            let mut held = in_use.held;
-            let waiters = self.first_waiters(tx, &key).await?;
-            for id in waiters {
-                let limit = self.get(id).and_then(|t| t.concurrency.as_ref()).map_or(0, |c| c.limit);
-                if held >= limit {
-                    break;
+            while self.key_use(tx, &key).await?.waiting > 0 {
+                let mut opened = false;
+                for id in self.first_waiters(tx, &key).await? {
+                    let limit = self.get(id).and_then(|t| t.concurrency.as_ref()).map_or(0, |c| c.limit);
+                    if self.key_use(tx, &key).await?.held >= limit {
+                        opened = false;
+                        break;
+                    }
+                    opened |= self.apply(id, Task::open_gate).is_ok();
                 }
-                if self.apply(id, Task::open_gate).is_ok() {
-                    held += 1;
+                if !opened {
+                    break;
                 }
             }
         }
         Ok(())
     }
 
-    /// The waiters that could get a slot now: more than one key's limit is never needed at once.
+    /// The next waiters in line.
     async fn first_waiters(&mut self, tx: &mut dyn Tx, key: &SlotKey) -> Result<Vec<TaskId>> {
         const GATES_AT_ONCE: usize = 64;
         let changed = self.tasks.len();
@@ -166,6 +189,8 @@ impl Work {
 
     /// Opens gates, moves revisions and heads, and writes everything. Answers what changed.
     pub async fn finish(mut self, tx: &mut dyn Tx) -> Result<(Vec<Change>, BTreeMap<TaskId, Task>)> {
+        // Whoever gets a slot now may belong to somebody else: who freed it is nothing of that one's timeline.
+        (self.step.actor, self.step.node) = (None, None);
         self.open_gates(tx).await?;
         let now = self.step.now;
         let mut owners: BTreeSet<(String, String)> = BTreeSet::new();
