@@ -16,6 +16,7 @@ pub mod files;
 pub mod flow;
 mod kept;
 pub mod logs;
+pub mod memory;
 pub mod migrate;
 pub mod row;
 pub mod sql;

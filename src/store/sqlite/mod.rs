@@ -10,6 +10,7 @@ use super::migrate::{self, Dialect, Migrations};
 use super::tx::Tx;
 use super::{Result, StoreError};
 use crate::core::effect::{Effect, SqlValue};
+use crate::core::time::Millis;
 use sqlx::sqlite::{
     SqliteArguments, SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool, SqlitePoolOptions,
     SqliteRow, SqliteSynchronous,
@@ -44,12 +45,29 @@ pub struct SqliteOptions {
     pub durability: Durability,
     /// Moves the database's clock, ms: for tests that cannot wait for a lease or a day. 0 in service.
     pub clock_shift_ms: Arc<AtomicI64>,
+    /// Holds the database's clock still, so that `clock_shift_ms` alone says what time it is, in ms since 1970: for tests
+    /// that compare instants. `false` in service.
+    pub clock_held: bool,
 }
 
 impl SqliteOptions {
     /// A file with full durability.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), durability: Durability::Full, clock_shift_ms: Arc::default() }
+        Self { path: path.into(), durability: Durability::Full, clock_shift_ms: Arc::default(), clock_held: false }
+    }
+}
+
+/// What the clock of the file says to what SQLite read from the machine.
+#[derive(Clone, Debug)]
+struct FileClock {
+    shift_ms: Arc<AtomicI64>,
+    held: bool,
+}
+
+impl FileClock {
+    fn at(&self, read_ms: i64) -> Millis {
+        let shift_ms = self.shift_ms.load(Ordering::Relaxed);
+        Millis(if self.held { shift_ms } else { read_ms + shift_ms })
     }
 }
 
@@ -59,7 +77,7 @@ pub struct SqliteStore {
     writer: SqlitePool,
     readers: SqlitePool,
     epoch: String,
-    clock_shift_ms: Arc<AtomicI64>,
+    clock: FileClock,
 }
 
 impl SqliteStore {
@@ -88,12 +106,13 @@ impl SqliteStore {
             .connect_with(connect.read_only(true))
             .await
             .map_err(fault)?;
-        Ok(Self { writer, readers, epoch: epoch.0, clock_shift_ms: options.clock_shift_ms })
+        let clock = FileClock { shift_ms: options.clock_shift_ms, held: options.clock_held };
+        Ok(Self { writer, readers, epoch: epoch.0, clock })
     }
 
     async fn begin_write(&self) -> Result<Box<dyn Tx>> {
         let tx = self.writer.begin_with("BEGIN IMMEDIATE").await.map_err(fault)?;
-        Ok(Box::new(tx::SqliteTx::new(tx, self.clock_shift_ms.load(Ordering::Relaxed))))
+        Ok(Box::new(tx::SqliteTx::new(tx, self.clock.clone())))
     }
 }
 

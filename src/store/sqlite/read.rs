@@ -19,7 +19,6 @@ use serde_json::json;
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use sqlx::{Row as _, Sqlite};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::Ordering;
 
 /// The most items of a snapshot.
 const CENTER_ITEMS: i64 = 100;
@@ -105,8 +104,7 @@ impl Store for SqliteStore {
 
     async fn now(&self) -> Result<Millis> {
         let row = sqlx::query(SQLITE.now.as_str()).fetch_one(&self.readers).await.map_err(fault)?;
-        let shift = self.clock_shift_ms.load(Ordering::Relaxed);
-        Ok(Millis(row.try_get::<i64, _>(0).map_err(fault)? + shift))
+        Ok(self.clock.at(row.try_get(0).map_err(fault)?))
     }
 
     async fn begin(&self) -> Result<Box<dyn Tx>> {

@@ -4,7 +4,7 @@ use super::super::row::{self, Columns};
 use super::super::sql::SQLITE;
 use super::super::tx::{CandidateParams, Document, KeyName, KeyRow, SlotKey, Tx, Under};
 use super::super::{Mark, MarkParams, RenewParams, Renewed, Result, StoreError};
-use super::{Cells, fault, run_all};
+use super::{Cells, FileClock, fault, run_all};
 use crate::core::concurrency::KeyUse;
 use crate::core::effect::Effect;
 use crate::core::ids::{Head, TaskId};
@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 /// An open transaction.
 pub(super) struct SqliteTx {
     tx: Transaction<'static, Sqlite>,
-    clock_shift_ms: i64,
+    clock: FileClock,
 }
 
 /// The ids of a batch as the JSON array that a statement opens.
@@ -57,8 +57,8 @@ pub(super) fn no_documents() -> Documents {
 }
 
 impl SqliteTx {
-    pub(super) fn new(tx: Transaction<'static, Sqlite>, clock_shift_ms: i64) -> Self {
-        Self { tx, clock_shift_ms }
+    pub(super) fn new(tx: Transaction<'static, Sqlite>, clock: FileClock) -> Self {
+        Self { tx, clock }
     }
 
     async fn run(&mut self, sql: &'static str, batch: String) -> Result<()> {
@@ -71,7 +71,7 @@ impl SqliteTx {
 impl Tx for SqliteTx {
     async fn now(&mut self) -> Result<Millis> {
         let row = sqlx::query(SQLITE.now.as_str()).fetch_one(&mut *self.tx).await.map_err(fault)?;
-        Ok(Millis(row.try_get::<i64, _>(0).map_err(fault)? + self.clock_shift_ms))
+        Ok(self.clock.at(row.try_get(0).map_err(fault)?))
     }
 
     async fn load(&mut self, ids: &[TaskId]) -> Result<Vec<Task>> {

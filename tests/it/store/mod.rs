@@ -1,3 +1,11 @@
 //! The stores: one body of tests for each port, run on every kind of store.
 
+mod asking;
+mod chunks;
+mod claiming;
+mod fixture;
+mod invariants;
 mod logs;
+mod slots;
+mod submitting;
+mod words;

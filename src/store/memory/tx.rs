@@ -1,0 +1,261 @@
+//! The writing transaction in memory. Holding the tables is the lock.
+
+use super::super::tx::{CandidateParams, Document, DocumentKind, KeyName, KeyRow, SlotKey, Tx, Under};
+use super::super::{Mark, MarkParams, RenewParams, Renewed, Result, StoreError};
+use super::tables::Tables;
+use crate::core::concurrency::KeyUse;
+use crate::core::effect::Effect;
+use crate::core::ids::{Head, TaskId};
+use crate::core::task::{State, Task, TimelineEvent};
+use crate::core::time::{Clock, Millis};
+use crate::core::view::Documents;
+use async_trait::async_trait;
+use serde_json::json;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use tokio::sync::OwnedMutexGuard;
+
+type Undo = Box<dyn FnOnce(&mut Tables) + Send>;
+
+/// An open transaction.
+pub(super) struct MemoryTx {
+    tables: OwnedMutexGuard<Tables>,
+    /// How to take each change back, oldest first.
+    journal: Vec<Undo>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Drop for MemoryTx {
+    fn drop(&mut self) {
+        for undo in self.journal.drain(..).rev() {
+            undo(&mut self.tables);
+        }
+    }
+}
+
+impl MemoryTx {
+    pub(super) fn new(tables: OwnedMutexGuard<Tables>, clock: Arc<dyn Clock>) -> Self {
+        Self { tables, journal: Vec::new(), clock }
+    }
+
+    fn note(&mut self, undo: impl FnOnce(&mut Tables) + Send + 'static) {
+        self.journal.push(Box::new(undo));
+    }
+
+    fn set_task(&mut self, id: TaskId, task: Option<Task>) {
+        let before = self.tables.set_task(id, task);
+        self.note(move |tables| drop(tables.set_task(id, before)));
+    }
+
+    /// Writes an entry of a plain table, or takes it away.
+    fn set<K, V>(&mut self, table: fn(&mut Tables) -> &mut BTreeMap<K, V>, key: K, value: Option<V>)
+    where
+        K: Ord + Clone + Send + 'static,
+        V: Send + 'static,
+    {
+        let before = put(table(&mut self.tables), key.clone(), value);
+        self.note(move |tables| drop(put(table(tables), key, before)));
+    }
+
+    fn tasks(&self, ids: impl IntoIterator<Item = TaskId>, limit: usize) -> Vec<Task> {
+        ids.into_iter().filter_map(|id| self.tables.task(id)).take(limit).cloned().collect()
+    }
+}
+
+fn put<K: Ord, V>(table: &mut BTreeMap<K, V>, key: K, value: Option<V>) -> Option<V> {
+    match value {
+        Some(value) => table.insert(key, value),
+        None => table.remove(&key),
+    }
+}
+
+/// The documents of a task; without stored params they are empty.
+pub(super) fn documents_of(tables: &Tables, id: TaskId, result: bool) -> Documents {
+    let body = |kind| tables.documents.get(&(id, kind)).cloned();
+    Documents {
+        params: body(DocumentKind::Params).unwrap_or_else(|| json!({})),
+        checkpoint: body(DocumentKind::Checkpoint),
+        result: if result { body(DocumentKind::Result) } else { None },
+    }
+}
+
+#[async_trait]
+impl Tx for MemoryTx {
+    async fn now(&mut self) -> Result<Millis> {
+        Ok(self.clock.now())
+    }
+
+    async fn load(&mut self, ids: &[TaskId]) -> Result<Vec<Task>> {
+        Ok(self.tasks(ids.iter().copied().collect::<BTreeSet<_>>(), usize::MAX))
+    }
+
+    async fn insert(&mut self, tasks: &[Task]) -> Result<()> {
+        for task in tasks {
+            if self.tables.task(task.id).is_some() {
+                return Err(StoreError::Limit("the id of a task is taken".into()));
+            }
+            self.set_task(task.id, Some(task.clone()));
+        }
+        Ok(())
+    }
+
+    async fn update(&mut self, tasks: &[Task]) -> Result<()> {
+        for task in tasks {
+            if self.tables.task(task.id).is_some() {
+                self.set_task(task.id, Some(task.clone()));
+            }
+        }
+        Ok(())
+    }
+
+    async fn remove(&mut self, ids: &[TaskId]) -> Result<()> {
+        for id in ids {
+            self.set_task(*id, None);
+            for kind in [DocumentKind::Params, DocumentKind::Checkpoint, DocumentKind::Result] {
+                self.set(|t| &mut t.documents, (*id, kind), None);
+            }
+            self.set(|t| &mut t.events, *id, None);
+            let keys: Vec<KeyName> =
+                self.tables.keys.values().filter(|k| k.task == *id).map(|k| k.name.clone()).collect();
+            for key in keys {
+                self.set(|t| &mut t.keys, key, None);
+            }
+            let files: Vec<_> = self.tables.files.values().filter(|f| f.task == Some(*id)).cloned().collect();
+            for mut file in files {
+                file.expires_at = Some(Millis(0));
+                self.set(|t| &mut t.files, file.id.clone(), Some(file));
+            }
+        }
+        Ok(())
+    }
+
+    async fn put_documents(&mut self, documents: &[Document]) -> Result<()> {
+        for d in documents {
+            self.set(|t| &mut t.documents, (d.task, d.kind), Some(d.body.clone()));
+        }
+        Ok(())
+    }
+
+    async fn documents(&mut self, ids: &[TaskId]) -> Result<BTreeMap<TaskId, Documents>> {
+        Ok(ids.iter().map(|id| (*id, documents_of(&self.tables, *id, false))).collect())
+    }
+
+    async fn append_events(&mut self, events: &[TimelineEvent]) -> Result<()> {
+        for event in events {
+            let id = event.task;
+            self.tables.events.entry(id).or_default().push(event.clone());
+            self.note(move |tables| drop(tables.events.get_mut(&id).and_then(Vec::pop)));
+        }
+        Ok(())
+    }
+
+    async fn bump_heads(&mut self, owners: &[(String, String)]) -> Result<Vec<Head>> {
+        let mut heads = Vec::with_capacity(owners.len());
+        for owner in owners {
+            let head = self.tables.heads.get(owner).copied().unwrap_or_default().next();
+            self.set(|t| &mut t.heads, owner.clone(), Some(head));
+            heads.push(head);
+        }
+        Ok(heads)
+    }
+
+    async fn key_rows(&mut self, names: &[KeyName]) -> Result<Vec<KeyRow>> {
+        Ok(names.iter().filter_map(|name| self.tables.keys.get(name)).cloned().collect())
+    }
+
+    async fn put_key_rows(&mut self, rows: &[KeyRow]) -> Result<()> {
+        for row in rows {
+            self.set(|t| &mut t.keys, row.name.clone(), Some(row.clone()));
+        }
+        Ok(())
+    }
+
+    async fn key_use(&mut self, key: &SlotKey) -> Result<KeyUse> {
+        let held = self.tables.holders.get(key).map_or(0, |ids| ids.len() as u32);
+        let waiting = self.tables.waiters.get(key).map_or(0, |turns| turns.len() as u32);
+        Ok(KeyUse { held, waiting })
+    }
+
+    async fn key_tasks(&mut self, key: &SlotKey, under: Under, limit: usize) -> Result<Vec<Task>> {
+        let ids: Vec<TaskId> = match under {
+            Under::Holders => self.tables.holders.get(key).into_iter().flatten().copied().collect(),
+            Under::Waiters => self.tables.waiters.get(key).into_iter().flatten().map(|turn| turn.2).collect(),
+        };
+        Ok(self.tasks(ids, limit))
+    }
+
+    async fn waited_keys(&mut self, limit: usize) -> Result<Vec<SlotKey>> {
+        Ok(self.tables.waiters.keys().take(limit).cloned().collect())
+    }
+
+    async fn waiting_tenants(&mut self, _now: Millis) -> Result<Vec<String>> {
+        Ok(self.tables.claimable.keys().cloned().collect())
+    }
+
+    async fn candidates(&mut self, params: CandidateParams<'_>) -> Result<Vec<Task>> {
+        let queue = self.tables.claimable.get(params.tenant).into_iter().flatten();
+        let due = queue
+            .filter_map(|(_, id)| self.tables.task(*id))
+            .filter(|t| t.due_at <= params.now && params.actions.contains(&t.action));
+        Ok(due.take(params.limit).cloned().collect())
+    }
+
+    async fn renew(&mut self, params: &RenewParams, until: Millis) -> Result<Vec<Renewed>> {
+        let mut answers = Vec::with_capacity(params.held.len());
+        for (id, token) in &params.held {
+            let ours = self.tables.task(*id).filter(|t| {
+                t.fencing_token == *token && t.under_way() && t.lease_owner.as_deref() == Some(params.node.as_str())
+            });
+            let Some(task) = ours else {
+                answers.push(Renewed::Stale);
+                continue;
+            };
+            let asked = matches!(task.state, State::Pausing | State::Cancelling);
+            answers.push(if asked { Renewed::Stop } else { Renewed::Ok });
+            let renewed = Task { lease_until: Some(until), ..task.clone() };
+            self.set_task(*id, Some(renewed));
+        }
+        Ok(answers)
+    }
+
+    async fn overdue(&mut self, now: Millis, all: bool, asked_by: Millis, limit: usize) -> Result<Vec<Task>> {
+        let t = &self.tables;
+        let leases = t.leases.iter().filter(|(until, id)| {
+            let asked = |t: &Task| t.state == State::Cancelling && t.stop.as_ref().is_some_and(|s| s.at <= asked_by);
+            all || *until <= now || t.task(*id).is_some_and(asked)
+        });
+        let deadlines = t.deadlines.iter().take_while(|(deadline, _)| *deadline <= now);
+        let ids: BTreeSet<TaskId> = leases.chain(deadlines).map(|(_, id)| *id).collect();
+        Ok(self.tasks(ids, limit))
+    }
+
+    async fn markable(&mut self, params: &MarkParams, limit: usize) -> Result<Vec<Task>> {
+        let unmarked = |t: &Task| match params.mark {
+            Mark::Seen => t.seen_at.is_none(),
+            Mark::Read => t.read_at.is_none(),
+            Mark::Archived => t.archived_at.is_none(),
+        };
+        let meant = |t: &Task| {
+            if params.ids.is_empty() {
+                t.state.is_final()
+                    && params.up_to.is_none_or(|head| t.head <= head)
+                    && (params.states.is_empty() || params.states.contains(&t.state))
+                    && params.action.as_ref().is_none_or(|a| *a == t.action)
+            } else {
+                params.ids.contains(&t.id)
+            }
+        };
+        let owner = (params.tenant.clone(), params.owner.clone());
+        let owned = self.tables.owned.get(&owner).into_iter().flatten().filter_map(|id| self.tables.task(*id));
+        Ok(owned.filter(|t| unmarked(t) && meant(t)).take(limit).cloned().collect())
+    }
+
+    async fn run_effects(&mut self, _effects: &[Effect]) -> Result<Option<String>> {
+        Err(StoreError::Unsupported("business tables"))
+    }
+
+    async fn commit(mut self: Box<Self>) -> Result<()> {
+        self.journal.clear();
+        Ok(())
+    }
+}
