@@ -31,6 +31,7 @@ pub(crate) struct ProgressLine {
     pub unit: Option<String>,
     pub message: Option<String>,
     pub percent: Option<u8>,
+    pub updated_at: Option<String>,
     pub eta: EtaLine,
 }
 

@@ -1,7 +1,7 @@
 //! The terminal: a bar with the log running above it, or plain lines where standard output is no terminal.
 //!
-//! With a total the bar is the share done; without one it is a spinner and a count. A line is written when it says
-//! something new, and at most once a second while only numbers move. A reader that has gone away is no fault.
+//! With a total the bar is the share done; without one it is a spinner and a count. A line is written when the state or the
+//! percentage is another, and every ten seconds while only counts move. A reader that has gone away is no fault.
 
 use super::frame::{End, LogLine, TaskLine};
 use super::{terminal_text, words};
@@ -10,8 +10,8 @@ use jiff::tz::TimeZone;
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-/// The shortest time between two lines that differ in numbers only.
-const LINE_PACE: Duration = Duration::from_secs(1);
+/// The shortest time between two lines of one state and one percentage: what is read later should not be long.
+const LINE_PACE: Duration = Duration::from_secs(10);
 
 /// Where progress and log are shown.
 pub(crate) struct Screen {
@@ -29,8 +29,11 @@ impl Screen {
         Self { bar, bar_has_total: None, zone: TimeZone::system(), last: None, last_at: None }
     }
 
-    /// Shows where the task is.
+    /// Shows where the task is; its end is told by [`Screen::end`].
     pub(crate) fn show(&mut self, task: &TaskLine) {
+        if task.end().is_some() {
+            return;
+        }
         match self.bar.clone() {
             Some(bar) => self.draw(&bar, task),
             None => self.tell(task),
@@ -39,20 +42,19 @@ impl Screen {
 
     fn draw(&mut self, bar: &ProgressBar, task: &TaskLine) {
         let total = task.progress.total.filter(|total| *total > 0);
-        if self.bar_has_total != Some(total.is_some()) {
-            self.bar_has_total = Some(total.is_some());
-            let template = if total.is_some() { "{prefix} {bar:30} {msg}" } else { "{spinner} {prefix} · {msg}" };
-            bar.set_style(
-                ProgressStyle::with_template(template).expect("both templates are sound").progress_chars("━╸─"),
-            );
-            bar.enable_steady_tick(Duration::from_millis(120));
-        }
+        bar.set_prefix(terminal_text::plain(&task.title));
+        bar.set_message(words::line(task, &self.zone));
         if let Some(total) = total {
             bar.set_length(total);
             bar.set_position(task.progress.current.min(total));
         }
-        bar.set_prefix(terminal_text::plain(&task.title));
-        bar.set_message(words::line(task, &self.zone));
+        if self.bar_has_total != Some(total.is_some()) {
+            self.bar_has_total = Some(total.is_some());
+            let template = if total.is_some() { "{prefix} {bar:30} {msg}" } else { "{spinner} {prefix} · {msg}" };
+            let style = ProgressStyle::with_template(template).expect("both templates are sound");
+            bar.set_style(style.progress_chars("━╸─"));
+            bar.enable_steady_tick(Duration::from_millis(120));
+        }
     }
 
     fn tell(&mut self, task: &TaskLine) {

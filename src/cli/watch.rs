@@ -26,6 +26,10 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 /// How long a server may be silent beyond its own ping.
 const SILENCE_LIMIT_MS: u64 = 10_000;
+/// How long the log of an ended task brings nothing new before it counts as complete; more than twice a server's batch.
+const LOG_QUIET: Duration = Duration::from_millis(500);
+/// How long lines of an ended task are waited for at most.
+const LOG_LIMIT: Duration = Duration::from_secs(3);
 /// How long a connection lives before the pauses start over.
 const STABLE: Duration = Duration::from_secs(10);
 
@@ -59,8 +63,7 @@ pub(crate) async fn follow(client: &Client, id: &str) -> Result<End, ClientError
     let mut pauses = Pauses::default();
     loop {
         if let Some(end) = watch.follow.task().end() {
-            // What was logged between the last frame and the end; a failing log never changes the result.
-            let _ = watch.read_log().await;
+            watch.read_last_lines().await;
             watch.screen.end(watch.follow.task(), end);
             return Ok(end);
         }
@@ -144,6 +147,23 @@ impl Watch<'_> {
                 return Ok(());
             }
             lines.iter().for_each(|line| self.screen.log(line));
+        }
+    }
+
+    /// Shows what was logged last. A server writes lines in batches beside the task, so they may be later than its end: the
+    /// log is at its end when it brings nothing new for a while. A log that fails never changes the result.
+    async fn read_last_lines(&mut self) {
+        let start = Instant::now();
+        let mut grown_at = start;
+        while grown_at.elapsed() < LOG_QUIET && start.elapsed() < LOG_LIMIT {
+            let shown = self.follow.last_seq;
+            if self.read_log().await.is_err() {
+                return;
+            }
+            if self.follow.last_seq > shown {
+                grown_at = Instant::now();
+            }
+            tokio::time::sleep(LOG_QUIET / 4).await;
         }
     }
 

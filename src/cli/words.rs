@@ -9,6 +9,9 @@ use indicatif::HumanCount;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
+/// The shortest gap between two chunks that is told; shorter ones are the rhythm of the work.
+const GAP_TOLD_SECONDS: i64 = 10;
+
 /// One line on where the task is: state, numbers, what is left, the handler's message.
 pub(crate) fn line(task: &TaskLine, zone: &TimeZone) -> String {
     let mut parts = vec![state(task, zone)];
@@ -58,8 +61,17 @@ pub(crate) fn state(task: &TaskLine, zone: &TimeZone) -> String {
             None => "queued".to_owned(),
         },
         ("blocked", _) => "blocked: waits for a task of the same group".to_owned(),
-        ("running", Some("delay")) => format!("running, next batch{}", at.replace("until", "at")),
+        ("running", Some("delay")) if is_long_gap(task) => format!("running, next batch{}", at.replace("until", "at")),
         (other, _) => plain(other),
+    }
+}
+
+/// Whether the planned gap to the next chunk is long enough to be told.
+fn is_long_gap(task: &TaskLine) -> bool {
+    let until = task.waiting.as_ref().and_then(|waiting| waiting.until.as_deref());
+    match (until.and_then(instant), task.progress.updated_at.as_deref().and_then(instant)) {
+        (Some(until), Some(moved)) => until.duration_since(moved).as_secs() >= GAP_TOLD_SECONDS,
+        _ => false,
     }
 }
 
@@ -142,7 +154,7 @@ pub(crate) fn ended(task: &TaskLine, end: End) -> String {
 }
 
 fn took(task: &TaskLine) -> Option<String> {
-    let at = |text: &Option<String>| text.as_deref()?.parse::<Timestamp>().ok();
+    let at = |text: &Option<String>| instant(text.as_deref()?);
     let seconds = at(&task.finished_at)?.duration_since(at(&task.started_at)?).as_secs().max(0);
     Some(match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
         (0, 0, 0) => "less than 1 s".to_owned(),
@@ -160,8 +172,12 @@ pub(crate) fn log(line: &LogLine, zone: &TimeZone) -> String {
     format!("{time} {level} {}", text.join("\n           "))
 }
 
+fn instant(text: &str) -> Option<Timestamp> {
+    text.parse().ok()
+}
+
 fn clock(at: &str, zone: &TimeZone, form: &str) -> Option<String> {
-    let at: Timestamp = at.parse().ok()?;
+    let at = instant(at)?;
     Some(at.to_zoned_datetime(zone.clone()).strftime(form).to_string())
 }
 
@@ -229,6 +245,16 @@ mod tests {
                 "waiting for retry 2 of 3 until 15:42:10",
             ),
             (json!({"state": "running", "waiting": {"reason": "no-handler"}}), "waiting: no node can run this action"),
+            (
+                json!({"state": "running", "progress": {"updatedAt": "2026-11-29T15:42:00.000Z"},
+                    "waiting": {"reason": "delay", "until": "2026-11-29T15:42:10.000Z"}}),
+                "running, next batch at 15:42:10",
+            ),
+            (
+                json!({"state": "running", "progress": {"updatedAt": "2026-11-29T15:42:00.000Z"},
+                    "waiting": {"reason": "delay", "until": "2026-11-29T15:42:01.000Z"}}),
+                "running",
+            ),
             (json!({"state": "zz_new"}), "zz_new"),
         ] {
             assert_eq!(said(value), words);

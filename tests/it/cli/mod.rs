@@ -6,6 +6,7 @@
 mod check_config;
 mod client;
 mod scripted;
+mod server;
 
 use std::path::Path;
 use std::process::Stdio;
