@@ -1,86 +1,112 @@
 /**
  * The buttons page: a click opens the action's form, a submit becomes a task row in the card, in place.
  *
- * Takes over the plain forms of the page; each card keeps its own key, so a second click while the first is on its way
- * has no second effect. A replay and a skip are told as what they are, with the task that is already there. Must never
- * show a task before the server accepted it.
+ * Takes over the plain forms of the page. A form that is on its way takes no second click; a replay and a skip are told as
+ * what they are, with the task that is already there. Must never show a task before the server accepted it.
  */
 import { call } from './api.js';
 import { makeDialog, openDialog } from './dialog.js';
-import { h, pageData, setAttribute } from './dom.js';
+import { h, pageData, setAttribute, setText } from './dom.js';
 import { makeForm } from './form.js';
 import { localized, t } from './i18n.js';
 import { listenForActs } from './acts.js';
 import { makeRow, patchRow } from './row.js';
 import { ago, everySecond, serverNow } from './time.js';
+import { ended } from './words.js';
+
+const MOST_ROWS = 3;
 
 /** Takes over the cards below `root`. */
 export function startButtons(root, shared) {
   const actions = new Map((pageData('tb-actions') ?? []).map((action) => [action.key, action]));
-  const rows = new Map();
-  for (const card of root.querySelectorAll('[data-action]')) {
-    const action = actions.get(card.dataset.action);
-    if (action) takeOver(card, action, shared, rows);
+  const cards = new Map();
+  for (const element of root.querySelectorAll('[data-action]')) {
+    const action = actions.get(element.dataset.action);
+    if (action) cards.set(action.key, new Card(element, action, shared));
   }
   const paint = () => {
-    for (const [id, row] of rows) {
-      const task = shared.tasks.get(id);
-      if (task) patchRow(row, task, serverNow(), { titleOf: (other) => shared.tasks.get(other)?.title });
-    }
+    const open = Map.groupBy(shared.tasks.list().filter((task) => !ended(task)), (task) => task.action);
+    for (const [key, card] of cards) card.paint((open.get(key) ?? []).slice(0, MOST_ROWS));
   };
   shared.tasks.subscribe(paint);
   everySecond(paint);
 }
 
-function takeOver(card, action, shared, rows) {
-  const place = card.querySelector('[data-part="tasks"]');
-  const note = card.querySelector('[data-part="note"]');
-  const button = h('button', { class: 'tb-button', type: 'button' }, hasFields(action) ? t('action.open') : t('action.start'));
-  button.setAttribute('aria-label', `${t('action.start')}: ${localized(action.title)}`);
-  card.querySelector('[data-part="plain"]').replaceWith(button);
-  listenForActs(place, shared.tasks, (element) => shared.tasks.get(element.closest('[data-task]')?.dataset.task));
-  const accepted = (answer) => {
-    shared.tasks.merge([answer]);
-    const row = rows.get(answer.id) ?? makeRow(shared.tasks.get(answer.id) ?? answer, serverNow());
-    rows.set(answer.id, row);
-    place.prepend(row);
-    setAttribute(place, 'hidden', false);
-    while (place.childElementCount > 3) {
-      rows.delete(place.lastElementChild.dataset.task);
-      place.lastElementChild.remove();
+/** One action: its button, and the rows of its tasks that are under way or were started here. */
+class Card {
+  #rows = new Map();
+
+  constructor(element, action, shared) {
+    this.action = action;
+    this.shared = shared;
+    this.place = element.querySelector('[data-part="tasks"]');
+    this.note = element.querySelector('[data-part="note"]');
+    const label = t(hasFields(action) ? 'action.open' : 'action.start');
+    this.button = h('button', { class: 'tb-button', type: 'button', 'aria-label': `${t('action.start')}: ${localized(action.title)}`, onclick: () => this.#open() }, label);
+    element.querySelector('[data-part="plain"]').replaceWith(this.button);
+    listenForActs(this.place, shared.tasks, (inside) => shared.tasks.get(inside.closest('[data-task]')?.dataset.task), (_, text) => this.#tell(text));
+  }
+
+  /** Puts a task's row on top; one that is there stays where it is. */
+  add(task) {
+    if (this.#rows.has(task.id)) return;
+    const row = makeRow(task, serverNow());
+    this.#rows.set(task.id, row);
+    this.place.prepend(row);
+    setAttribute(this.place, 'hidden', false);
+    while (this.place.childElementCount > MOST_ROWS) {
+      this.#rows.delete(this.place.lastElementChild.dataset.task);
+      this.place.lastElementChild.remove();
     }
-    tellHow(note, answer, shared);
+  }
+
+  /** Brings the rows to what their tasks say now; `open` are the newest that are under way, newest first. */
+  paint(open) {
+    const { tasks } = this.shared;
+    for (const task of open.toReversed()) this.add(task);
+    for (const [id, row] of this.#rows) {
+      const task = tasks.get(id);
+      if (task) patchRow(row, task, serverNow(), { titleOf: (other) => tasks.get(other)?.title });
+    }
+  }
+
+  #open() {
+    const dialog = makeDialog({ title: localized(this.action.title), lead: localized(this.action.description) });
+    const form = makeForm(this.action.params, {
+      submitLabel: t('form.start'),
+      onClose: () => dialog.close(),
+      onSubmit: async (params) => {
+        const answer = await call('POST', 'api/v1/tasks', { action: this.action.key, params });
+        dialog.close();
+        this.#accepted(answer);
+      },
+    });
+    dialog.append(form.element);
+    openDialog(dialog, this.button);
+    form.first.focus();
+  }
+
+  #accepted(answer) {
+    this.shared.tasks.merge([answer]);
+    this.add(this.shared.tasks.get(answer.id) ?? answer);
+    this.#tell(howTaken(answer));
     document.dispatchEvent(new CustomEvent('taskbell:submitted', { detail: answer }));
-  };
-  button.addEventListener('click', () => openForm(action, button, accepted));
+  }
+
+  #tell(text) {
+    setText(this.note, text);
+    setAttribute(this.note, 'hidden', !text);
+    if (text) this.shared.say(text);
+  }
 }
 
 function hasFields(action) {
   return Object.keys(action.params?.properties ?? {}).length > 0;
 }
 
-function openForm(action, opener, accepted) {
-  const dialog = makeDialog({ title: localized(action.title), lead: localized(action.description) });
-  const form = makeForm(action.params, {
-    submitLabel: t('form.start'),
-    onClose: () => dialog.close(),
-    onSubmit: async (params) => {
-      const answer = await call('POST', 'api/v1/tasks', { action: action.key, params });
-      dialog.close();
-      accepted(answer);
-    },
-  });
-  dialog.append(form.element);
-  openDialog(dialog, opener);
-  form.first.focus();
-}
-
 /** A replay or a skip says so; a new task needs no words, it is there. */
-function tellHow(note, answer, shared) {
-  let text = '';
-  if (answer.skipped) text = t('action.skipped');
-  else if (answer.replayed) text = answer.replay?.startedBy ? t('action.replayed', { user: answer.replay.startedBy, ago: ago(answer.replay.createdAt) }) : t('action.replayed.now');
-  note.textContent = text;
-  setAttribute(note, 'hidden', !text);
-  if (text) shared.say(text);
+function howTaken({ skipped, replayed, replay }) {
+  if (skipped) return t('action.skipped');
+  if (!replayed) return '';
+  return replay?.startedBy ? t('action.replayed', { user: replay.startedBy, ago: ago(replay.createdAt) }) : t('action.replayed.now');
 }

@@ -8,7 +8,7 @@
 import { listenForActs } from './acts.js';
 import { h, setAttribute, setText } from './dom.js';
 import { Groups } from './groups.js';
-import { t } from './i18n.js';
+import { number, t } from './i18n.js';
 import { liveIndicator } from './live.js';
 import { patchRow } from './row.js';
 import { everySecond, serverNow, setTime } from './time.js';
@@ -20,12 +20,15 @@ export function startList(root, shared) {
   const live = root.querySelector('[data-part="live"]');
   live?.replaceChildren(liveIndicator(shared.connection));
   listenForRead(body, shared);
-  startMarkAll(root, shared);
-  if (root.dataset.first === 'true' && root.dataset.filtered === 'false') startGrouped(root, body, shared);
-  else startRows(root, body, shared);
+  startMarkAll(root, body, shared);
+  startChips(root, shared);
+  const grouped = root.dataset.first === 'true' && root.dataset.filtered === 'false';
+  if (grouped) startGrouped(body, shared);
+  else startRows(body, shared);
   const updated = root.querySelector('[data-part="updated"]');
   const refresh = root.querySelector('[data-part="refresh"]');
   refresh?.addEventListener('click', async (event) => {
+    if (!grouped) return;
     event.preventDefault();
     refresh.setAttribute('data-pending', '');
     await shared.connection.refresh().catch(() => {});
@@ -36,7 +39,7 @@ export function startList(root, shared) {
 }
 
 /** The owner's own list: the snapshot first, and below it what the server wrote beyond it. */
-function startGrouped(root, body, shared) {
+function startGrouped(body, shared) {
   const { tasks } = shared;
   const bar = h('div', { class: 'tb-fresh', hidden: true });
   const fresh = h('button', { class: 'tb-button', type: 'button', 'data-size': 'small', 'data-look': 'primary' });
@@ -67,7 +70,7 @@ function takeOver(body, shared, onWaiting) {
 }
 
 /** A filtered or later page: the rows stay where they are and are patched. */
-function startRows(root, body, shared) {
+function startRows(body, shared) {
   const { tasks } = shared;
   const rows = new Map([...body.querySelectorAll('[data-task]')].map((row) => [row.dataset.task, row]));
   const notes = new Map();
@@ -93,15 +96,37 @@ function listenForRead(body, shared) {
   });
 }
 
-/** Marks the rows that the button named, and no more. */
-function startMarkAll(root, shared) {
-  const button = root.querySelector('[data-part="mark-read"]');
-  button?.addEventListener('click', async (event) => {
+/** Marks the rows that the button names, and no more. */
+function startMarkAll(root, body, shared) {
+  const form = root.querySelector('form[data-mark-read]');
+  const button = form.querySelector('button');
+  const unread = () => [...body.querySelectorAll('[data-task]')].map((row) => shared.tasks.get(row.dataset.task)).filter((task) => task && ended(task) && task.read === false);
+  shared.tasks.subscribe(() => {
+    const n = unread().length;
+    setAttribute(form, 'hidden', n === 0);
+    setText(button.lastElementChild, t('list.mark_read', { n }));
+  });
+  form.addEventListener('submit', async (event) => {
     event.preventDefault();
-    const ids = button.form.elements.ids.value.split(',');
     button.setAttribute('data-pending', '');
-    const done = await shared.mark('read', ids).then(() => true, () => false);
+    await shared.mark('read', unread().map((task) => task.id)).catch(() => {});
     button.removeAttribute('data-pending');
-    if (done) button.form.hidden = true;
+  });
+}
+
+/** The numbers on the states: what the server counted last; a number that it did not count again is taken away. */
+function startChips(root, shared) {
+  const chips = [...root.querySelectorAll('.chips a[data-state]')].filter((chip) => chip.dataset.state);
+  const states = new Map();
+  shared.tasks.subscribe(({ ids }) => {
+    const { counts } = shared.tasks;
+    const moved = [...ids].some((id) => states.has(id) && states.get(id) !== shared.tasks.get(id)?.state);
+    for (const task of shared.tasks.list()) states.set(task.id, task.state);
+    for (const chip of chips) {
+      const figure = chip.querySelector('b');
+      const count = counts?.[chip.dataset.state];
+      if (count !== undefined) setText(figure, number(count));
+      else if (moved) setText(figure, '');
+    }
   });
 }

@@ -21,8 +21,7 @@ export function startTask(root, shared) {
   tasks.merge([first]);
   const part = Object.fromEntries([...root.querySelectorAll('[data-part]')].map((element) => [element.dataset.part, element]));
   const log = new TaskLog(first.id);
-  part.log.replaceChildren(log.element);
-  log.start();
+  log.start().finally(() => part.log.replaceChildren(log.element));
   connection.subscribe(`task:${first.id}`);
   connection.addEventListener('log', ({ detail }) => detail.task === first.id && log.receive(detail));
   connection.addEventListener('synced', () => log.catchUp());
@@ -71,7 +70,7 @@ function paintTask(part, task, now, titleOf) {
   }
   setIcon(part.icon, says.icon);
   setText(part.word, says.word);
-  setText(part.message, says.message);
+  setText(part.message, task.state === 'failed' ? '' : says.message);
   setText(part.big, says.percent || bigCount(task));
   setText(part.count, says.percent ? says.count : '');
   patchBar(part.bar, task, says);
@@ -126,7 +125,7 @@ function paintError(part, task) {
   setText(part['error-message'], error.message);
   setText(part['error-code'], error.code ?? '');
   setText(part['error-stopped'], stoppedFailed(task.progress));
-  setText(part['error-next'], task.state === 'failed' ? t(error.retryable ? 'error.next.retryable' : 'error.next.final') : '');
+  setText(part['error-next'], task.can?.includes('resume') ? t('error.next') : '');
 }
 
 function paintResult(part, task) {

@@ -13,6 +13,8 @@ const TONES = {
   cancelling: 'still', cancelled: 'still', failed: 'bad', succeeded: 'ok', partial: 'warn', unknown: 'muted',
 };
 const ICONS = { 'no-signal': 'stalled' };
+/** A planned gap between two chunks is told from this length on; shorter ones are the rhythm of the work. */
+const LONG_GAP_MS = 5_000;
 const ENDED = new Set(['succeeded', 'failed', 'cancelled']);
 
 /** Whether the task has come to an end (from which only a resume leads back). */
@@ -87,6 +89,7 @@ export function count({ current, total, unit }) {
   if (!Number.isFinite(current) || unit === 'percent') return '';
   if (total > 0) {
     const noun = unitName(unit, total);
+    if (current > total) return t('count.over', { current, total, unit: noun });
     return noun ? t('count.of', { current, total, unit: noun }) : t('count.of.bare', { current, total });
   }
   return current > 0 || total === 0 ? amount(current, unit) : '';
@@ -148,7 +151,6 @@ function queuedFor(waiting) {
 function running(task, progress) {
   const parts = [];
   if (task.revised) parts.push(t('say.revised', task.revised));
-  else if (progress.total > 0 && progress.current > progress.total) parts.push(t('say.over', { current: progress.current, total: progress.total }));
   if (task.waiting?.reason === 'no-handler') parts.push(t('say.no_handler'));
   else if (task.waiting?.reason === 'children') parts.push(t('say.children'));
   parts.push(firstLine(progress.message) || firstLine(progress.phase));
@@ -198,8 +200,7 @@ export function timing(task, kind, now) {
   if (kind === 'queued') return task.waiting?.until ? { text: '', label: t('say.scheduled'), at: task.waiting.until } : { text: '', label: t('at.created'), at: task.createdAt };
   if (kind === 'blocked' || kind === 'paused') return { text: '', label: t('at.created'), at: task.createdAt };
   if (kind === 'stalled') return { text: t('say.moved', { ago: ago(task.progress.updatedAt) }), label: '', at: null };
-  if (kind === 'running') return remaining(eta, now, task) ?? none;
-  return none;
+  return kind === 'running' ? remaining(eta, now, task) : none;
 }
 
 function remaining(eta, now, task) {
@@ -208,9 +209,10 @@ function remaining(eta, now, task) {
     if (finishAt <= now) return { text: t('eta.overdue'), label: '', at: null };
     return { text: left((finishAt - now) / 1000, eta.confidence), label: t('eta.finishes'), at: eta.finishAt };
   }
-  if (task.waiting?.reason === 'delay' && task.waiting.until) return { text: '', label: t('say.delay'), at: task.waiting.until };
-  if (eta?.state === 'estimating' || eta?.state === 'unknown') return { text: t('eta.estimating'), label: '', at: null };
-  return null;
+  const until = task.waiting?.reason === 'delay' ? task.waiting.until : null;
+  const long = until && Date.parse(until) - now >= LONG_GAP_MS;
+  const text = eta?.state === 'estimating' || eta?.state === 'unknown' ? t('eta.estimating') : '';
+  return long ? { text, label: t('say.delay'), at: until } : { text, label: '', at: null };
 }
 
 /** "about 4 min left"; a low confidence reads "roughly". */

@@ -10,6 +10,7 @@ mod api;
 mod architecture;
 mod cli;
 mod handler;
+mod pages;
 mod push;
 mod scenario;
 mod store;

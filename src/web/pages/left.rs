@@ -8,6 +8,9 @@ use super::when::{Rounded, When};
 use crate::core::eta::{Confidence, EtaState};
 use crate::core::task::WaitReason;
 
+/// A planned gap between two chunks is told from this length on, ms; shorter ones are the rhythm of the work.
+const LONG_GAP_MS: i64 = 5_000;
+
 impl Row<'_> {
     /// The time left in words: exactly when it is estimated, else "estimating", or nothing.
     #[must_use]
@@ -22,9 +25,7 @@ impl Row<'_> {
                 }
                 None => self.w.t("eta.overdue").into_owned(),
             },
-            EtaState::Estimating | EtaState::Unknown if self.next_batch().is_none() => {
-                self.w.t("eta.estimating").into_owned()
-            }
+            EtaState::Estimating | EtaState::Unknown => self.w.t("eta.estimating").into_owned(),
             _ => String::new(),
         }
     }
@@ -44,13 +45,12 @@ impl Row<'_> {
         self.task.progress.eta.finish_at.map(|at| self.watch.at(at))
     }
 
-    /// When the next chunk of a running task is planned, as long as nothing better is known.
+    /// When the next chunk of a running task is planned, if that is a while and nothing better is known.
     #[must_use]
     pub fn next_batch(&self) -> Option<When> {
-        if self.task.progress.eta.state == EtaState::Estimated {
-            return None;
-        }
-        self.until(WaitReason::Delay)
+        let until = self.task.waiting.as_ref().filter(|w| w.reason == WaitReason::Delay)?.until?;
+        let long = until.since(self.watch.now()) >= LONG_GAP_MS;
+        (long && self.task.progress.eta.state != EtaState::Estimated).then(|| self.watch.at(until))
     }
 
     /// When the next attempt is due.

@@ -100,6 +100,8 @@ impl Filter {
 
 /// A state as a link that filters by it.
 pub struct Chip {
+    /// The state; empty for all.
+    pub state: &'static str,
     /// Its name.
     pub label: String,
     /// How many tasks are in it, unfiltered; empty for all states together.
@@ -114,6 +116,7 @@ pub struct Chip {
 #[must_use]
 pub fn chips(page: &Shell, filter: &Filter, by_state: &BTreeMap<TaskState, i64>) -> Vec<Chip> {
     let all = Chip {
+        state: "",
         label: page.t("filter.all").into_owned(),
         count: String::new(),
         query: filter.with_state(None),
@@ -123,6 +126,7 @@ pub fn chips(page: &Shell, filter: &Filter, by_state: &BTreeMap<TaskState, i64>)
         let count = by_state.get(&state).copied().unwrap_or(0);
         let current = filter.state == Some(state);
         (count > 0 || current).then(|| Chip {
+            state: state.as_str(),
             label: page.t(&format!("state.{}", state.as_str())).into_owned(),
             count: grouped(count),
             query: filter.with_state(Some(state)),

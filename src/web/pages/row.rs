@@ -169,7 +169,11 @@ impl<'a> Row<'a> {
         match p.total {
             Some(total) if total > 0 => {
                 let unit = self.w.unit(p.unit.as_deref(), total);
-                let key = if unit.is_empty() { "count.of.bare" } else { "count.of" };
+                let key = match unit.as_str() {
+                    _ if p.current > total => "count.over",
+                    "" => "count.of.bare",
+                    _ => "count.of",
+                };
                 self.w.fill(key, &[("current", p.current.into()), ("total", total.into()), ("unit", unit.into())])
             }
             total if p.current > 0 || total == Some(0) => self.amount(),
@@ -219,6 +223,12 @@ impl<'a> Row<'a> {
             }
             None => self.w.fill("bar.unknown", &[current, ("unit", unit.into())]),
         }
+    }
+
+    /// Whether the viewer may do this now.
+    #[must_use]
+    pub fn may(&self, act: &str) -> bool {
+        self.task.can.contains(&act)
     }
 
     /// "2 / 3": which attempt of how many.

@@ -42,15 +42,10 @@ impl Row<'_> {
     #[must_use]
     pub fn doing(&self) -> String {
         let p = &self.task.progress;
-        let over = p
-            .total
-            .filter(|total| *total > 0 && p.current > *total)
-            .map(|total| self.w.fill("say.over", &[("current", p.current.into()), ("total", total.into())]));
         let stuck = self.task.waiting.as_ref().is_some_and(|w| w.reason == WaitReason::NoHandler);
         let message = first_line(p.message.as_deref().unwrap_or_default());
         let phase = first_line(p.phase.as_deref().unwrap_or_default());
         joined(&[
-            over.as_deref().unwrap_or_default(),
             if stuck { self.w.t("say.no_handler") } else { "".into() }.as_ref(),
             if message.is_empty() { phase } else { message },
         ])

@@ -124,7 +124,7 @@ fn big(row: &Row<'_>) -> String {
     }
 }
 
-/// The sentence that the state template of the row chooses.
+/// The sentence that the state template of the row chooses; a failure has a place of its own.
 fn message(row: &Row<'_>) -> String {
     match (row.kind_word(), row.task.state) {
         ("retrying", _) => row.attempt(),
@@ -136,7 +136,7 @@ fn message(row: &Row<'_>) -> String {
         (_, TaskState::Pausing) => row.w.t("say.pausing").into_owned(),
         (_, TaskState::Cancelling) => row.cancelling(),
         (_, TaskState::Paused | TaskState::Cancelled) => row.stopped(),
-        (_, TaskState::Failed) => row.reason(),
+        (_, TaskState::Failed) => String::new(),
         (_, TaskState::Succeeded) => row.done(),
     }
 }

@@ -257,6 +257,20 @@ fn an_unknown_total_shows_no_percent_sign_anywhere_in_its_row() {
 }
 
 #[test]
+fn a_planned_gap_keeps_the_bar_moving_and_is_told_when_it_is_long() {
+    let running = at(task("Import", State::Running), 1_200, Some(5_000), Some(24));
+    let gap = |ms, eta_state| {
+        let mut task = waits(running.clone(), WaitReason::Delay, Some(ms), None);
+        task.progress.eta.state = eta_state;
+        says("en", &task)
+    };
+    assert!(gap(60_000, EtaState::Estimating).ends_with("Running estimating next batch at 2026-11-29 16:01:00"));
+    assert!(gap(300, EtaState::Estimating).ends_with("Running estimating"));
+    let estimated = eta(waits(running, WaitReason::Delay, Some(60_000), None), 245, Confidence::High);
+    assert!(says("en", &estimated).ends_with("about 4 min left finishes 2026-11-29 16:04:05"));
+}
+
+#[test]
 fn a_failure_after_the_last_item_is_not_complete() {
     let mut task = at(failed("Disk full"), 5_000, Some(5_000), Some(99));
     task.can.clear();
