@@ -230,6 +230,21 @@ pub enum ErrorCode {
 }
 
 impl ErrorCode {
+    /// All codes, in the order of docs/push.md.
+    pub const ALL: [Self; 11] = [
+        Self::BadFrame,
+        Self::UnknownFrame,
+        Self::HelloExpected,
+        Self::Unauthorized,
+        Self::Forbidden,
+        Self::NotFound,
+        Self::UnknownTopic,
+        Self::TooManyTopics,
+        Self::TooManyCommands,
+        Self::TooManyConnections,
+        Self::Unavailable,
+    ];
+
     /// Whether the same frame may succeed later.
     #[must_use]
     pub fn retryable(self) -> bool {
@@ -255,6 +270,8 @@ pub mod close {
     pub const PROTOCOL: u16 = 4409;
     /// Too many connections of one user.
     pub const TOO_MANY: u16 = 4429;
+    /// All of them, in the order of docs/push.md.
+    pub const ALL: [u16; 8] = [RESTART, OVERLOAD, NEW_TOKEN, TOO_SLOW, NO_PONG, FORBIDDEN, PROTOCOL, TOO_MANY];
 }
 
 /// Counts as clients see them: one number a state, `unseen` and `attention`. The unfinished states are always there.

@@ -128,12 +128,14 @@ pub async fn sign_in(store: &dyn Store, principal: Principal, now: Millis) -> Re
     Ok(secret)
 }
 
-/// Signs a session out.
+/// Signs a session out. Answers the credential under which its open connections are found.
 ///
 /// # Errors
 /// Those of the store.
-pub async fn sign_out(store: &dyn Store, secret: &str) -> Result<(), StoreError> {
-    store.delete_session(&hash(secret)).await
+pub async fn sign_out(store: &dyn Store, secret: &str) -> Result<String, StoreError> {
+    let credential = hash(secret);
+    store.delete_session(&credential).await?;
+    Ok(credential)
 }
 
 /// The `Set-Cookie` that hands a session to the browser; `plain` = over plain http, where that is allowed.

@@ -115,3 +115,16 @@ fn server_frames_are_written_as_the_contract_writes_them() {
     ];
     assert_eq!(texts, golden);
 }
+
+#[test]
+fn the_docs_list_every_code_in_order() {
+    let docs = include_str!("../../../docs/push.md");
+    let cells = |from: &str| -> Vec<String> {
+        let part = docs.split(from).nth(1).unwrap().split("\n## ").next().unwrap();
+        let rows = part.lines().filter(|line| line.starts_with("| ")).skip(1);
+        rows.map(|row| row.split('|').nth(1).unwrap().trim().trim_matches('`').to_owned()).collect()
+    };
+    let codes = ErrorCode::ALL.map(|code| serde_json::to_value(code).unwrap().as_str().unwrap().to_owned());
+    assert_eq!(cells("## Codes of `err`"), codes);
+    assert_eq!(cells("## Close codes"), close::ALL.map(|code| code.to_string()));
+}

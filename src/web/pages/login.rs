@@ -69,7 +69,8 @@ pub async fn sign_out(
     headers: HeaderMap,
     form: SignedForm,
 ) -> Result<Response, ApiError> {
-    auth::sign_out(state.store.as_ref(), &form.secret).await?;
+    let credential = auth::sign_out(state.store.as_ref(), &form.secret).await?;
+    state.hub.revoke(&credential);
     let cookie = auth::ended_cookie(plain(&state, &headers));
     Ok(([(header::SET_COOKIE, cookie)], Redirect::to("/login")).into_response())
 }

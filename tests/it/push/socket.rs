@@ -16,17 +16,23 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// A browser-like client.
+/// A client of the socket.
 struct Socket(WebSocketStream<MaybeTlsStream<TcpStream>>);
 
 impl Socket {
     /// Connects; `bearer` proves who it is at once.
     async fn open(server: &Server, bearer: Option<&str>) -> Self {
+        let bearer = bearer.map(|key| format!("Bearer {key}"));
+        let headers: Vec<_> = bearer.iter().map(|bearer| ("authorization", bearer.as_str())).collect();
+        Self::open_with(server, &headers).await
+    }
+
+    async fn open_with(server: &Server, more: &[(&'static str, &str)]) -> Self {
         let mut request = format!("ws://127.0.0.1:{}/api/v1/ws", server.port()).into_client_request().unwrap();
         let headers = request.headers_mut();
         headers.insert("sec-websocket-protocol", "taskbell.v1".parse().unwrap());
-        if let Some(key) = bearer {
-            headers.insert("authorization", format!("Bearer {key}").parse().unwrap());
+        for (name, value) in more {
+            headers.insert(*name, value.parse().unwrap());
         }
         let (socket, answer) = connect_async(request).await.unwrap();
         assert_eq!(answer.headers()["sec-websocket-protocol"], "taskbell.v1");
@@ -262,6 +268,58 @@ async fn n5_sockets_that_vanish_without_a_close_leave_nothing_behind() {
                 (socket.frame().await["t"] == "welcome").then_some(socket)
             };
             sockets.push(eventually("room for one more", LIMIT, room).await);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s4_a_sign_out_ends_the_sockets_of_the_session_and_no_others() {
+    let server = Spec::demo().start().await;
+    let http = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
+    let origin = server.url();
+    let post = |path: &str, cookie: &str, body: String| {
+        let request = http.post(format!("{origin}{path}")).header("origin", &origin).header("cookie", cookie);
+        request.header("content-type", "application/x-www-form-urlencoded").body(body).send()
+    };
+    let mut sockets = Vec::new();
+    let mut cookies = Vec::new();
+    for _ in 0..2 {
+        let answer = post("/login", "", "user=user&password=".into()).await.unwrap();
+        let set = answer.headers()["set-cookie"].to_str().unwrap().to_owned();
+        let cookie = set.split(';').next().unwrap().to_owned();
+        let mut socket = Socket::open_with(&server, &[("cookie", &cookie), ("origin", &origin)]).await;
+        socket.send(json!({"t": "hello"})).await;
+        socket.until("the snapshot", |frame| frame["t"] == "snap").await;
+        sockets.push(socket);
+        cookies.push(cookie);
+    }
+    let secret = cookies[0].split('=').nth(1).unwrap();
+    let body = format!("csrf={}", taskbell::web::auth::csrf_token(secret));
+    let answer = post("/logout", &cookies[0], body).await.unwrap();
+    assert_eq!(answer.headers()["location"], "/login");
+    assert_eq!(sockets[0].close_code().await, Some(4001));
+    sockets[1].send(json!({"t": "sync"})).await;
+    sockets[1].until("the answer", |frame| frame["t"] == "snap").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_log_is_followed_live_and_without_gaps() {
+    let server = Spec::demo().start().await;
+    let client = server.client("alice", "user").await;
+    let mut socket = Socket::enter(&server, &client.key, Value::Null).await;
+    let task = client.submit(json!({"action": "clean-contacts", "params": {"count": 2_000, "pause": 0.05}})).await;
+    let id = task["id"].as_str().unwrap();
+    socket.send(json!({"t": "sub", "topic": format!("task:{id}")})).await;
+    client.until(id, LIMIT, |task| task["state"] == "succeeded").await;
+    let path = format!("/api/v1/tasks/{id}/logs?limit=200");
+    let (_, log) = client.get(&path).await;
+    let newest = log["items"].as_array().unwrap().last().expect("it wrote lines")["seq"].as_i64().unwrap();
+    let mut next = 1;
+    while next <= newest {
+        let frame = socket.until("more lines", |frame| frame["t"] == "log").await;
+        for line in frame["lines"].as_array().unwrap() {
+            assert_eq!(line["seq"], next);
+            next += 1;
         }
     }
 }
