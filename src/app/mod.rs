@@ -27,7 +27,7 @@ use crate::web::auth::DemoUsers;
 use crate::web::{AppState, Parts, WebSettings, router, server};
 use clock::{SystemClock, SystemRng};
 use lock::{LockFault, ServeLock};
-pub use open::{Opened, open_store, open_store_telling};
+pub use open::{Opened, create_api_key, migrate_store, open_store};
 use std::collections::{BTreeSet, HashMap};
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -2,11 +2,13 @@
 
 use super::StartError;
 use crate::config::{DatabaseUrl, FilesUrl, Migrate, Settings, Synchronous};
+use crate::core::principal::Principal;
 use crate::store::files::Files;
 use crate::store::logs::{LogLimits, LogStore, SqliteLogs, beside};
 use crate::store::migrate::{Mode, Told};
 use crate::store::sqlite::{Durability, SqliteOptions, SqliteStore};
 use crate::store::{Store, StoreError};
+use crate::web::auth::new_api_key;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -42,11 +44,27 @@ pub async fn open_store(settings: &Settings) -> Result<Opened, StartError> {
     open_store_telling(settings, mode, &mut |i, n, name| tracing::info!("migration {i}/{n}: {name}")).await
 }
 
-/// The same with a mode, telling each step of a migration.
+/// The same, and brings the database up to date whatever the configuration says, telling each step.
 ///
 /// # Errors
 /// As [`open_store`].
-pub async fn open_store_telling(settings: &Settings, mode: Mode, told: &mut Told<'_>) -> Result<Opened, StartError> {
+pub async fn migrate_store(settings: &Settings, told: &mut Told<'_>) -> Result<Opened, StartError> {
+    open_store_telling(settings, Mode::Apply, told).await
+}
+
+/// Makes an API key and keeps its hash; answers the key, which nobody can be shown again.
+///
+/// # Errors
+/// A sentence: the database, or a length of life that is none.
+pub async fn create_api_key(settings: &Settings, holder: Principal, ttl_ms: Option<i64>) -> Result<String, String> {
+    let store = open_store(settings).await.map_err(|e| e.to_string())?.store;
+    let now = store.now().await.map_err(|e| e.to_string())?;
+    let (key, row) = new_api_key(holder, ttl_ms, now)?;
+    store.put_api_key(row).await.map_err(|e| e.to_string())?;
+    Ok(key)
+}
+
+async fn open_store_telling(settings: &Settings, mode: Mode, told: &mut Told<'_>) -> Result<Opened, StartError> {
     let path = sqlite_file(settings)?;
     let mut options = SqliteOptions::new(path);
     options.durability = match settings.database.synchronous {

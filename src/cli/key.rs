@@ -2,10 +2,9 @@
 //! key's hash is stored, so it can never be shown again.
 
 use super::{EXIT_FAULT, KeyCommand, KeyCreateArgs};
-use crate::app::open_store;
+use crate::app::create_api_key;
 use crate::config::{Settings, environment};
 use crate::core::principal::{Principal, Scope};
-use crate::web::auth::new_api_key;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
@@ -29,17 +28,11 @@ pub fn run(config: Option<&Path>, command: &KeyCommand) -> ExitCode {
 fn create(config: Option<&Path>, args: &KeyCreateArgs) -> Result<String, String> {
     let loaded = Settings::load(config, environment(), false).map_err(|faults| faults.to_string())?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| e.to_string())?;
-    runtime.block_on(async {
-        let store = open_store(&loaded.settings).await.map_err(|e| e.to_string())?.store;
-        let principal = Principal {
-            tenant: args.tenant.clone(),
-            user: args.user.clone(),
-            role: args.role,
-            scopes: args.scopes.clone().unwrap_or_else(|| Scope::default_for(args.role)),
-        };
-        let now = store.now().await.map_err(|e| e.to_string())?;
-        let (key, row) = new_api_key(principal, args.ttl, now)?;
-        store.put_api_key(row).await.map_err(|e| e.to_string())?;
-        Ok(key)
-    })
+    let holder = Principal {
+        tenant: args.tenant.clone(),
+        user: args.user.clone(),
+        role: args.role,
+        scopes: args.scopes.clone().unwrap_or_else(|| Scope::default_for(args.role)),
+    };
+    runtime.block_on(create_api_key(&loaded.settings, holder, args.ttl))
 }

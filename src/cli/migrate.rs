@@ -2,10 +2,9 @@
 
 use super::EXIT_FAULT;
 use crate::app::clock::SystemClock;
-use crate::app::open_store_telling;
+use crate::app::migrate_store;
 use crate::config::{Settings, environment};
 use crate::core::time::Clock as _;
-use crate::store::migrate::Mode;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
@@ -23,7 +22,7 @@ pub fn run(config: Option<&Path>) -> ExitCode {
     };
     let clock = SystemClock::default();
     let (mut steps, mut out) = (0, std::io::stdout());
-    let migrated = runtime.block_on(open_store_telling(&loaded.settings, Mode::Apply, &mut |i, n, name| {
+    let migrated = runtime.block_on(migrate_store(&loaded.settings, &mut |i, n, name| {
         steps = n;
         // Remaining by the mean of the steps done; steps differ, so it is a rough word.
         let elapsed = clock.mono().0;

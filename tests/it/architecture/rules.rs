@@ -19,7 +19,7 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
     ("demo", &["core", "store", "handler"]),
     ("app", &["core", "config", "store", "bus", "handler", "engine", "push", "web", "telemetry", "demo"]),
     ("cli", &["core", "config", "telemetry", "handler", "app"]),
-    ("main", &["core", "config", "telemetry", "app", "cli"]),
+    ("main", &["core", "config", "telemetry", "handler", "app", "cli"]),
 ];
 
 /// Libraries that a layer must not name.
