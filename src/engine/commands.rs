@@ -49,6 +49,16 @@ impl Commands {
             .ok_or_else(|| StoreError::Corrupt("the store answered fewer items than asked".into()))
     }
 
+    /// Cancel, pause or resume of many, in one commit; an answer for each, in order.
+    pub async fn ask_all(&self, items: Vec<AskParams>) -> Result<Vec<Asked>> {
+        Ok(announce(&self.bus, &self.wake, self.store.ask(items).await?))
+    }
+
+    /// Deletes ended tasks in one commit; answers as [`Self::delete`] for each, in order.
+    pub async fn delete_all(&self, caller: &Principal, tasks: Vec<TaskId>) -> Result<Vec<Option<bool>>> {
+        Ok(announce(&self.bus, &self.wake, self.store.delete(caller, tasks).await?))
+    }
+
     /// Deletes an ended task: `None` = does not exist for the caller, `Some(false)` = not ended.
     pub async fn delete(&self, caller: &Principal, task: TaskId) -> Result<Option<bool>> {
         let written = self.store.delete(caller, vec![task]).await?;

@@ -30,19 +30,19 @@ pub struct Fields {
     faults: Vec<FieldFault>,
 }
 
-/// A body that must be there.
+/// A body that must be there. `AROUND` = how many levels it puts around the params of a task.
 #[derive(Debug)]
-pub struct JsonBody(pub Fields);
+pub struct JsonBody<const AROUND: usize = 1>(pub Fields);
 
 /// A body that may be left out.
 #[derive(Debug)]
 pub struct OptionalBody(pub Fields);
 
-impl FromRequest<AppState> for JsonBody {
+impl<const AROUND: usize> FromRequest<AppState> for JsonBody<AROUND> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, _: &AppState) -> Result<Self, ApiError> {
-        match read(request).await? {
+        match read(request, AROUND).await? {
             Some(fields) => Ok(Self(fields)),
             None => Err(ApiError::new(Code::MalformedJson).detail("A JSON object is needed, but there is no body.")),
         }
@@ -53,12 +53,12 @@ impl FromRequest<AppState> for OptionalBody {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, _: &AppState) -> Result<Self, ApiError> {
-        Ok(Self(read(request).await?.unwrap_or_default()))
+        Ok(Self(read(request, 1).await?.unwrap_or_default()))
     }
 }
 
 /// `None`: there is no body.
-async fn read(request: Request) -> Result<Option<Fields>, ApiError> {
+async fn read(request: Request, around: usize) -> Result<Option<Fields>, ApiError> {
     let (parts, body) = request.into_parts();
     let is_json = media_type(&parts.headers).is_some_and(|t| t == "application/json");
     if parts.headers.contains_key(header::CONTENT_TYPE) && !is_json {
@@ -72,8 +72,7 @@ async fn read(request: Request) -> Result<Option<Fields>, ApiError> {
     if !is_json {
         return Err(ApiError::new(Code::UnsupportedMediaType).detail("Say Content-Type: application/json."));
     }
-    // The body itself is one level around the params.
-    json::check(&bytes, "", limits::JSON_DEPTH + 1).map_err(|fault| refusal(&fault))?;
+    json::check(&bytes, "", limits::JSON_DEPTH + around).map_err(|fault| refusal(&fault))?;
     match serde_json::from_slice(&bytes) {
         Ok(Value::Object(map)) => Ok(Some(Fields::new(map))),
         Ok(_) => Err(ApiError::field("", "the body must be an object")),
@@ -236,14 +235,34 @@ impl Fields {
         }
     }
 
+    /// A list of anything.
+    pub fn list(&mut self, name: &str, most: usize) -> Option<Vec<Value>> {
+        match self.value(name)? {
+            Value::Array(items) if items.len() <= most => Some(items),
+            Value::Array(_) => self.wrong(name, format!("may have at most {most} items")),
+            _ => self.wrong(name, "must be a list"),
+        }
+    }
+
+    /// A list that must be there.
+    pub fn required_list(&mut self, name: &str, most: usize) -> Option<Vec<Value>> {
+        let there = self.map.get(name).is_some_and(|v| !v.is_null());
+        if there { self.list(name, most) } else { self.wrong(name, "is missing") }
+    }
+
     /// A list of texts.
     pub fn texts(&mut self, name: &str, most: usize) -> Option<Vec<String>> {
-        let Value::Array(items) = self.value(name)? else { return self.wrong(name, "must be a list of texts") };
-        if items.len() > most {
-            return self.wrong(name, format!("may have at most {most} items"));
-        }
+        let items = self.list(name, most)?;
         let texts: Option<Vec<String>> = items.into_iter().map(|i| i.as_str().map(str::to_owned)).collect();
         if texts.is_some() { texts } else { self.wrong(name, "must be a list of texts") }
+    }
+
+    /// One text or a list of them; absent = none.
+    pub fn text_or_texts(&mut self, name: &str, most: usize) -> Vec<String> {
+        match self.map.get(name) {
+            Some(Value::Array(_)) => self.texts(name, most).unwrap_or_default(),
+            _ => self.text(name).into_iter().collect(),
+        }
     }
 
     fn wrong<T>(&mut self, name: &str, message: impl Into<String>) -> Option<T> {

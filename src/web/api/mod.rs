@@ -1,6 +1,8 @@
 //! The JSON API under `/api/v1`: its table of contents. One file a noun.
 
 pub mod actions;
+pub mod batch;
+pub mod bulk;
 pub mod control;
 pub mod events;
 pub mod files;
@@ -20,6 +22,8 @@ use axum::routing::{get, post};
 pub fn routes() -> Router<AppState> {
     Router::new()
         .route("/tasks", get(list::list).post(submit::submit))
+        .route("/tasks/batch", post(batch::submit))
+        .route("/tasks/bulk", post(bulk::act))
         .route("/tasks/{id}", get(tasks::get).delete(tasks::delete))
         .route("/tasks/{id}/cancel", post(control::cancel))
         .route("/tasks/{id}/pause", post(control::pause))

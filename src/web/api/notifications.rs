@@ -116,10 +116,10 @@ fn read_marks(who: &Principal, mark: Mark, mut fields: Fields) -> Result<Option<
     let (mut states, mut action) = (Vec::new(), None);
     if let Some(mut filter) = fields.object("filter") {
         action = filter.text("action");
-        for word in filter.texts("state", TaskState::ALL.len()).unwrap_or_default() {
+        for word in filter.text_or_texts("state", TaskState::ALL.len()) {
             match TaskState::parse(&word) {
                 Some(state) => states.push(state),
-                None => filter.fault("state", "must be a list of states"),
+                None => filter.fault("state", "must name states"),
             }
         }
         fields.absorb(filter);

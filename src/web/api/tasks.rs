@@ -1,5 +1,6 @@
 //! One task: read it, delete it.
 
+use crate::core::ids::TaskId;
 use crate::core::view::TaskDetail;
 use crate::store::StoreError;
 use crate::web::error::{ApiError, Code};
@@ -39,10 +40,15 @@ pub async fn delete(
         Ok(None) | Err(StoreError::NotFound) => return Err(ApiError::new(Code::NotFound)),
         Err(e) => return Err(e.into()),
     }
-    if let Err(e) = state.logs.delete(&[id]).await {
-        tracing::warn!(task = %id, "the log of a deleted task stays for now: {e}");
-    }
+    forget_logs(&state, &[id]).await;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Takes the logs of deleted tasks away. A log store that fails keeps them; it never makes the delete fail.
+pub async fn forget_logs(state: &AppState, ids: &[TaskId]) {
+    if let Err(e) = state.logs.delete(ids).await {
+        tracing::warn!(count = ids.len(), "the logs of deleted tasks stay for now: {e}");
+    }
 }
 
 /// A task as an answer, with its revision as `ETag`.
@@ -55,6 +61,6 @@ fn etag(revision: i64) -> String {
 }
 
 /// Where a task is found.
-pub fn location(id: crate::core::ids::TaskId) -> HeaderValue {
+pub fn location(id: TaskId) -> HeaderValue {
     HeaderValue::from_str(&format!("/api/v1/tasks/{id}")).expect("an id is a valid header value")
 }

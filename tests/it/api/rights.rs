@@ -11,6 +11,8 @@ use taskbell::store::files::{NewFile, UPLOAD_LIFE_MS};
 const ROUTES: &[(&str, &str)] = &[
     ("GET", "/api/v1/tasks"),
     ("POST", "/api/v1/tasks"),
+    ("POST", "/api/v1/tasks/batch"),
+    ("POST", "/api/v1/tasks/bulk"),
     ("GET", "/api/v1/tasks/{id}"),
     ("DELETE", "/api/v1/tasks/{id}"),
     ("POST", "/api/v1/tasks/{id}/cancel"),
