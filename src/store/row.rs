@@ -1,16 +1,14 @@
 //! Rows: a task as columns and back, once for all drivers.
 //!
-//! [`COLUMNS`] is the one list of the columns of `taskbell_tasks`; statements are made from it, [`encode`] writes a row as a
-//! JSON object with these names, [`decode`] reads them in this order. To add a column: the migrations, this file, a case in
-//! the store suite.
+//! [`COLUMNS`] is the one list of the columns of `taskbell_tasks`; statements are made from it, [`encode_new`] and
+//! [`encode_changed`] write them in this order, [`decode`] reads them in this order. To add a column: the migrations, this
+//! file, a case in the store suite.
 
 use super::{Result, StoreError};
 use crate::core::ids::{FencingToken, Head, Revision, TaskId};
 use crate::core::progress::Progress;
 use crate::core::task::{Concurrency, Hold, RecordRef, Rows, State, StopRequest, Task, TimelineEvent, WaitReason};
 use crate::core::time::Millis;
-use serde::Serialize;
-use serde_json::{Value, json};
 
 /// The columns of a task, in the order in which statements name them. The first eleven never change after the insert.
 pub(crate) const COLUMNS: &[&str] = &[
@@ -83,152 +81,94 @@ pub(crate) const FIXED: usize = 11;
 /// Columns that are derived at each write and read by indexes only.
 pub(crate) const DERIVED: &[&str] = &["claimable", "rank", "active"];
 
-/// A row as a JSON object, for the statements that open a batch in SQL: the names are those of [`COLUMNS`] and
-/// [`DERIVED`].
-#[derive(Serialize)]
-pub(crate) struct TaskRow<'a> {
-    id: TaskId,
-    tenant: &'a str,
-    action: &'a str,
-    title: Option<&'a str>,
-    owner: &'a str,
-    started_by: &'a str,
-    record_type: Option<&'a String>,
-    record_id: Option<&'a String>,
-    idempotency_key: Option<&'a str>,
-    created_at: i64,
-    retry_of: Option<TaskId>,
-    state: &'static str,
-    revision: i64,
-    head: i64,
-    suppressed: i64,
-    concurrency_key: Option<&'a String>,
-    concurrency_limit: Option<u32>,
-    concurrency_hold: Option<&'static str>,
-    slot_held: i64,
-    gated: i64,
-    priority: i32,
-    run_at: i64,
-    due_at: i64,
-    started_at: Option<i64>,
-    finished_at: Option<i64>,
-    updated_at: i64,
-    attempts: u32,
-    max_attempts: u32,
-    failures: u32,
-    chunks: i64,
-    idle_chunks: i64,
-    checkpoint_hash: Option<i64>,
-    reclaims: i64,
-    takeovers: i64,
-    fencing_token: i64,
-    lease_owner: Option<&'a str>,
-    lease_until: Option<i64>,
-    timeout_ms: Option<i64>,
-    deadline: Option<i64>,
-    wait: Option<&'static str>,
-    blocked_by: Option<TaskId>,
-    stop_actor: Option<&'a String>,
-    stop_reason: Option<&'a String>,
-    stop_at: Option<i64>,
-    progress_current: i64,
-    progress_total: Option<i64>,
-    progress_unit: Option<&'a str>,
-    progress_phase: Option<&'a str>,
-    progress_message: Option<&'a str>,
-    progress_at: Option<i64>,
-    estimator: String,
-    rows_ok: i64,
-    rows_skipped: i64,
-    rows_failed: i64,
-    warnings: String,
-    error: Option<String>,
-    has_result: i64,
-    seen_at: Option<i64>,
-    read_at: Option<i64>,
-    archived_at: Option<i64>,
-    event_count: i64,
-    claimable: i64,
-    rank: i64,
-    active: i64,
+/// Takes one column after the other into a driver's statement.
+pub(crate) trait Bind {
+    /// The next column is a text.
+    fn text(&mut self, value: Option<&str>);
+    /// The next column is a whole number.
+    fn int(&mut self, value: Option<i64>);
 }
 
-/// A task as a row.
-pub(crate) fn encode(task: &Task) -> TaskRow<'_> {
-    let c = task.concurrency.as_ref();
-    let p = &task.progress;
+/// Writes all columns of a task: those of [`COLUMNS`], then those of [`DERIVED`], in their order.
+pub(crate) fn encode_new(task: &Task, to: &mut impl Bind) {
+    to.text(Some(&task.id.to_string()));
+    to.text(Some(&task.tenant));
+    to.text(Some(&task.action));
+    to.text(task.title.as_deref());
+    to.text(Some(&task.owner));
+    to.text(Some(&task.started_by));
+    to.text(task.record.as_ref().map(|r| r.kind.as_str()));
+    to.text(task.record.as_ref().map(|r| r.id.as_str()));
+    to.text(task.idempotency_key.as_deref());
+    to.int(Some(task.created_at.0));
+    to.text(task.retry_of.map(|id| id.to_string()).as_deref());
+    encode_rest(task, to);
+}
+
+/// Writes the id and then all that may change.
+pub(crate) fn encode_changed(task: &Task, to: &mut impl Bind) {
+    to.text(Some(&task.id.to_string()));
+    encode_rest(task, to);
+}
+
+/// The columns after the first [`FIXED`].
+fn encode_rest(task: &Task, to: &mut impl Bind) {
     let ms = |at: Option<Millis>| at.map(|m| m.0);
-    TaskRow {
-        id: task.id,
-        tenant: &task.tenant,
-        action: &task.action,
-        title: task.title.as_deref(),
-        owner: &task.owner,
-        started_by: &task.started_by,
-        record_type: task.record.as_ref().map(|r| &r.kind),
-        record_id: task.record.as_ref().map(|r| &r.id),
-        idempotency_key: task.idempotency_key.as_deref(),
-        created_at: task.created_at.0,
-        retry_of: task.retry_of,
-        state: task.state.as_str(),
-        revision: task.revision.0,
-        head: task.head.0,
-        suppressed: task.suppressed,
-        concurrency_key: c.map(|c| &c.key),
-        concurrency_limit: c.map(|c| c.limit),
-        concurrency_hold: c.map(|c| if c.hold == Hold::Task { "task" } else { "chunk" }),
-        slot_held: i64::from(task.slot_held),
-        gated: i64::from(task.gated),
-        priority: task.priority,
-        run_at: task.run_at.0,
-        due_at: task.due_at.0,
-        started_at: ms(task.started_at),
-        finished_at: ms(task.finished_at),
-        updated_at: task.updated_at.0,
-        attempts: task.attempts,
-        max_attempts: task.max_attempts,
-        failures: task.failures,
-        chunks: task.chunks,
-        idle_chunks: task.idle_chunks,
-        checkpoint_hash: task.checkpoint_hash,
-        reclaims: task.reclaims,
-        takeovers: task.takeovers,
-        fencing_token: task.fencing_token.0,
-        lease_owner: task.lease_owner.as_deref(),
-        lease_until: ms(task.lease_until),
-        timeout_ms: task.timeout_ms,
-        deadline: ms(task.deadline),
-        wait: task.wait.map(WaitReason::as_str),
-        blocked_by: task.blocked_by,
-        stop_actor: task.stop.as_ref().map(|s| &s.actor),
-        stop_reason: task.stop.as_ref().and_then(|s| s.reason.as_ref()),
-        stop_at: task.stop.as_ref().map(|s| s.at.0),
-        progress_current: p.current,
-        progress_total: p.total,
-        progress_unit: p.unit.as_deref(),
-        progress_phase: p.phase.as_deref(),
-        progress_message: p.message.as_deref(),
-        progress_at: ms(p.updated_at),
-        estimator: json_text(&task.estimator),
-        rows_ok: task.rows.ok,
-        rows_skipped: task.rows.skipped,
-        rows_failed: task.rows.failed,
-        warnings: json_text(&task.warnings),
-        error: task.error.as_ref().map(json_text),
-        has_result: i64::from(task.has_result),
-        seen_at: ms(task.seen_at),
-        read_at: ms(task.read_at),
-        archived_at: ms(task.archived_at),
-        event_count: task.event_count,
-        claimable: i64::from(task.claimable()),
-        rank: task.rank(),
-        active: i64::from(!task.state.is_final()),
-    }
-}
-
-/// A batch of rows as the JSON array that a statement opens.
-pub(crate) fn encode_all(tasks: &[Task]) -> String {
-    json_text(&tasks.iter().map(encode).collect::<Vec<_>>())
+    to.text(Some(task.state.as_str()));
+    to.int(Some(task.revision.0));
+    to.int(Some(task.head.0));
+    to.int(Some(task.suppressed));
+    let concurrency = task.concurrency.as_ref();
+    to.text(concurrency.map(|c| c.key.as_str()));
+    to.int(concurrency.map(|c| c.limit.into()));
+    to.text(concurrency.map(|c| if c.hold == Hold::Task { "task" } else { "chunk" }));
+    to.int(Some(task.slot_held.into()));
+    to.int(Some(task.gated.into()));
+    to.int(Some(task.priority.into()));
+    to.int(Some(task.run_at.0));
+    to.int(Some(task.due_at.0));
+    to.int(ms(task.started_at));
+    to.int(ms(task.finished_at));
+    to.int(Some(task.updated_at.0));
+    to.int(Some(task.attempts.into()));
+    to.int(Some(task.max_attempts.into()));
+    to.int(Some(task.failures.into()));
+    to.int(Some(task.chunks));
+    to.int(Some(task.idle_chunks));
+    to.int(task.checkpoint_hash);
+    to.int(Some(task.reclaims));
+    to.int(Some(task.takeovers));
+    to.int(Some(task.fencing_token.0));
+    to.text(task.lease_owner.as_deref());
+    to.int(ms(task.lease_until));
+    to.int(task.timeout_ms);
+    to.int(ms(task.deadline));
+    to.text(task.wait.map(WaitReason::as_str));
+    to.text(task.blocked_by.map(|id| id.to_string()).as_deref());
+    to.text(task.stop.as_ref().map(|s| s.actor.as_str()));
+    to.text(task.stop.as_ref().and_then(|s| s.reason.as_deref()));
+    to.int(task.stop.as_ref().map(|s| s.at.0));
+    let progress = &task.progress;
+    to.int(Some(progress.current));
+    to.int(progress.total);
+    to.text(progress.unit.as_deref());
+    to.text(progress.phase.as_deref());
+    to.text(progress.message.as_deref());
+    to.int(ms(progress.updated_at));
+    to.text(Some(&json_text(&task.estimator)));
+    to.int(Some(task.rows.ok));
+    to.int(Some(task.rows.skipped));
+    to.int(Some(task.rows.failed));
+    to.text(Some(&json_text(&task.warnings)));
+    to.text(task.error.as_ref().map(json_text).as_deref());
+    to.int(Some(task.has_result.into()));
+    to.int(ms(task.seen_at));
+    to.int(ms(task.read_at));
+    to.int(ms(task.archived_at));
+    to.int(Some(task.event_count));
+    to.int(Some(task.claimable().into()));
+    to.int(Some(task.rank()));
+    to.int(Some((!task.state.is_final()).into()));
 }
 
 fn json_text(value: &impl serde::Serialize) -> String {
@@ -362,23 +302,24 @@ pub(crate) fn from_json<T: serde::de::DeserializeOwned>(text: &str, what: &str) 
     serde_json::from_str(text).map_err(|_| corrupt(what))
 }
 
-/// A timeline entry as a JSON object.
-pub(crate) fn encode_event(event: &TimelineEvent) -> Value {
-    json!({
-        "task_id": event.task.to_string(),
-        "seq": event.seq,
-        "at": event.at.0,
-        "from_state": event.from.map(State::as_str),
-        "to_state": event.to.as_str(),
-        "reason": event.reason,
-        "actor": event.actor,
-        "node": event.node,
-        "attempt": event.attempt,
-        "chunk": event.chunk,
-    })
+/// How many columns a timeline entry has.
+pub(crate) const EVENT_COLUMNS: usize = 10;
+
+/// Writes a timeline entry: task_id, seq, at, from_state, to_state, reason, actor, node, attempt, chunk.
+pub(crate) fn encode_event(event: &TimelineEvent, to: &mut impl Bind) {
+    to.text(Some(&event.task.to_string()));
+    to.int(Some(event.seq));
+    to.int(Some(event.at.0));
+    to.text(event.from.map(State::as_str));
+    to.text(Some(event.to.as_str()));
+    to.text(Some(&event.reason));
+    to.text(event.actor.as_deref());
+    to.text(event.node.as_deref());
+    to.int(Some(event.attempt.into()));
+    to.int(Some(event.chunk));
 }
 
-/// Reads a timeline entry: task_id, seq, at, from_state, to_state, reason, actor, node, attempt, chunk.
+/// Reads a timeline entry, in the same order.
 pub(crate) fn decode_event(row: &mut impl Columns) -> Result<TimelineEvent> {
     Ok(TimelineEvent {
         task: task_id(&need(row.text()?, "task_id")?)?,

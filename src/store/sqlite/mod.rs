@@ -15,7 +15,7 @@ use sqlx::sqlite::{
     SqliteArguments, SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool, SqlitePoolOptions,
     SqliteRow, SqliteSynchronous,
 };
-use sqlx::{Column as _, Connection as _, Row as _, TypeInfo as _, ValueRef as _};
+use sqlx::{Arguments as _, Column as _, Connection as _, Row as _, TypeInfo as _, ValueRef as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -197,6 +197,20 @@ impl super::row::Columns for Cells<'_> {
     fn int(&mut self) -> Result<Option<i64>> {
         self.next += 1;
         self.row.try_get(self.next - 1).map_err(fault)
+    }
+}
+
+/// The values of a statement, column after column.
+#[derive(Default)]
+struct Bound(SqliteArguments);
+
+impl super::row::Bind for Bound {
+    fn text(&mut self, value: Option<&str>) {
+        self.0.add(value.map(str::to_owned)).expect("a text can always be bound");
+    }
+
+    fn int(&mut self, value: Option<i64>) {
+        self.0.add(value).expect("a whole number can always be bound");
     }
 }
 

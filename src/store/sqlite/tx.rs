@@ -1,10 +1,10 @@
 //! The writing transaction on SQLite. The writer connection is the lock: `FOR UPDATE` and key locks have nothing to do.
 
-use super::super::row::{self, Columns};
-use super::super::sql::SQLITE;
+use super::super::row::{self, Bind as _, Columns};
+use super::super::sql::{Batched, SQLITE};
 use super::super::tx::{CandidateParams, Document, KeyName, KeyRow, SlotKey, Tx, Under};
 use super::super::{Mark, MarkParams, RenewParams, Renewed, Result, StoreError};
-use super::{Cells, FileClock, fault, run_all};
+use super::{Bound, Cells, FileClock, fault, run_all};
 use crate::core::concurrency::KeyUse;
 use crate::core::effect::Effect;
 use crate::core::ids::{Head, TaskId};
@@ -61,6 +61,24 @@ impl SqliteTx {
         Self { tx, clock }
     }
 
+    /// Runs a batched statement over items, each written by `encode`.
+    async fn write<T: Sync>(
+        &mut self,
+        statement: &'static Batched,
+        items: &[T],
+        encode: fn(&T, &mut Bound),
+    ) -> Result<()> {
+        let mut rest = items;
+        for (count, sql) in statement.parts(items.len()) {
+            let (now, later) = rest.split_at(count);
+            let mut bound = Bound::default();
+            now.iter().for_each(|item| encode(item, &mut bound));
+            sqlx::query_with(sql, bound.0).execute(&mut *self.tx).await.map_err(fault)?;
+            rest = later;
+        }
+        Ok(())
+    }
+
     async fn run(&mut self, sql: &'static str, batch: String) -> Result<()> {
         sqlx::query(sql).bind(batch).execute(&mut *self.tx).await.map_err(fault)?;
         Ok(())
@@ -80,11 +98,11 @@ impl Tx for SqliteTx {
     }
 
     async fn insert(&mut self, tasks: &[Task]) -> Result<()> {
-        self.run(&SQLITE.insert_tasks, row::encode_all(tasks)).await
+        self.write(&SQLITE.insert_tasks, tasks, row::encode_new).await
     }
 
     async fn update(&mut self, tasks: &[Task]) -> Result<()> {
-        self.run(&SQLITE.update_tasks, row::encode_all(tasks)).await
+        self.write(&SQLITE.update_tasks, tasks, row::encode_changed).await
     }
 
     async fn remove(&mut self, ids: &[TaskId]) -> Result<()> {
@@ -102,11 +120,12 @@ impl Tx for SqliteTx {
     }
 
     async fn put_documents(&mut self, documents: &[Document]) -> Result<()> {
-        let batch: Vec<Value> = documents
-            .iter()
-            .map(|d| json!({"task_id": d.task.to_string(), "kind": d.kind.as_str(), "body": d.body.to_string()}))
-            .collect();
-        self.run(&SQLITE.put_documents, Value::from(batch).to_string()).await
+        self.write(&SQLITE.put_documents, documents, |document, to| {
+            to.text(Some(&document.task.to_string()));
+            to.text(Some(document.kind.as_str()));
+            to.text(Some(&document.body.to_string()));
+        })
+        .await
     }
 
     async fn documents(&mut self, ids: &[TaskId]) -> Result<BTreeMap<TaskId, Documents>> {
@@ -119,8 +138,7 @@ impl Tx for SqliteTx {
     }
 
     async fn append_events(&mut self, events: &[TimelineEvent]) -> Result<()> {
-        let batch: Vec<Value> = events.iter().map(row::encode_event).collect();
-        self.run(&SQLITE.append_events, Value::from(batch).to_string()).await
+        self.write(&SQLITE.append_events, events, row::encode_event).await
     }
 
     async fn bump_heads(&mut self, owners: &[(String, String)]) -> Result<Vec<Head>> {

@@ -1,4 +1,5 @@
--- All that may change of tasks, one statement a batch. Documents live apart, so a change of state never rewrites them.
+-- All that may change of tasks, the id first. Documents live apart, so a change of state never rewrites them. Values are
+-- bound one by one: a JSON array that SQL opens costs three times as much.
 UPDATE taskbell_tasks SET @set
-FROM json_each($1) j
-WHERE taskbell_tasks.id = j.value ->> 'id'
+FROM (VALUES @rows) v
+WHERE taskbell_tasks.id = v.column1
