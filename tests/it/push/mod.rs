@@ -6,6 +6,7 @@ mod endings;
 mod hostile;
 mod peer;
 mod slow;
+mod soak;
 mod socket;
 mod tasks;
 mod world;

@@ -3,8 +3,8 @@
 
 use super::peer::Peer;
 use serde_json::{Value, json};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Instant, SystemTime};
 use taskbell::bus::{LocalBus, Signal};
 use taskbell::core::chunk::{Outcome, Told};
@@ -56,6 +56,8 @@ pub struct World {
     pub logs: Arc<MemoryLogs>,
     pub bus: LocalBus,
     pub hub: Arc<Hub>,
+    /// What a commit would tell is kept here instead, where a test wants to be the bus.
+    pub held: Mutex<Option<Vec<Signal>>>,
     shift_ms: Arc<AtomicI64>,
     _folder: TempDir,
 }
@@ -100,7 +102,7 @@ impl World {
             rng: Arc::new(Tenth),
             limits,
         });
-        Self { store, logs, bus, hub, shift_ms, _folder: folder }
+        Self { store, logs, bus, hub, held: Mutex::default(), shift_ms, _folder: folder }
     }
 
     /// Lets the wall clocks go on by `ms`.
@@ -141,8 +143,11 @@ impl World {
 
     /// Tells the bus, if it is to know.
     fn tell<T>(&self, written: Written<T>, aloud: bool) -> T {
-        if aloud {
-            self.bus.publish(Signal::Changes(written.changes.into()));
+        let signal = Signal::Changes(written.changes.into());
+        match &mut *self.held.lock().unwrap() {
+            Some(held) => held.push(signal),
+            None if aloud => self.bus.publish(signal),
+            None => {}
         }
         written.answer
     }
@@ -180,8 +185,8 @@ impl World {
         id
     }
 
-    /// Claims all that is due and answers with the token of `id`.
-    pub async fn claim(&self, id: TaskId) -> FencingToken {
+    /// Claims all that is due.
+    pub async fn claim_all(&self) -> Vec<(TaskId, FencingToken)> {
         let params = ClaimParams {
             node: "n".into(),
             actions: vec!["work".into()],
@@ -191,7 +196,13 @@ impl World {
             after_tenant: None,
         };
         let claimed = self.tell(self.store.claim(params).await.unwrap(), true);
-        claimed.iter().find(|c| c.task.id == id).expect("it was due").task.fencing_token
+        claimed.iter().map(|c| (c.task.id, c.task.fencing_token)).collect()
+    }
+
+    /// Claims all that is due and answers with the token of `id`.
+    pub async fn claim(&self, id: TaskId) -> FencingToken {
+        let claimed = self.claim_all().await;
+        claimed.iter().find(|(claimed, _)| *claimed == id).expect("it was due").1
     }
 
     /// A task that runs.
