@@ -17,7 +17,7 @@ use crate::demo;
 use crate::engine::commands::Commands;
 use crate::engine::logbook::Logbook;
 use crate::engine::{Engine, EngineParts, EngineSettings};
-use crate::handler::native::NativeHandlers;
+pub use crate::handler::native::NativeHandlers;
 use crate::handler::script::{PoolSettings, ScriptHandler, ScriptPool};
 use crate::handler::{Handler, Registry};
 use crate::push::{Hub, HubParts, Limits};
@@ -27,8 +27,9 @@ use crate::web::auth::DemoUsers;
 use crate::web::{AppState, Parts, WebSettings, router, server};
 use clock::{SystemClock, SystemRng};
 use lock::{LockFault, ServeLock};
-pub use open::{Opened, create_api_key, migrate_store, open_store};
-use std::collections::{BTreeSet, HashMap};
+use open::{Opened, open_store};
+pub use open::{create_api_key, migrate};
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -38,7 +39,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-/// Scripts run in at most so many processes at once.
+/// Script processes that are kept ready, at most.
 const SCRIPT_PROCESSES: usize = 4;
 
 /// Why a node does not start. Each is a sentence for the person who started it.
@@ -125,8 +126,7 @@ impl Node {
         }
         let registry = registry(&actions, &natives, settings.engine.parallelism, script_exe)?;
         let catalogue = Arc::new(catalogue(loaded, actions));
-        let record_types: BTreeSet<String> = settings.records.iter().map(|r| r.name.clone()).collect();
-        let resolver = Resolver::new(catalogue.clone(), record_types).map_err(StartError::Action)?;
+        let resolver = Resolver::new(catalogue.clone()).map_err(StartError::Action)?;
         let (bus, wake) = (LocalBus::default(), Arc::new(Notify::new()));
         let (clock, rng) = (Arc::new(SystemClock::default()), Arc::new(SystemRng));
         let commands = Commands::new(store.clone(), bus.clone(), wake.clone());

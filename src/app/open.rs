@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// What a node keeps its things in.
-pub struct Opened {
+pub(super) struct Opened {
     /// The database.
     pub store: Arc<dyn Store>,
     /// The task logs.
@@ -36,7 +36,7 @@ pub(super) fn sqlite_file(settings: &Settings) -> Result<&Path, StoreError> {
 ///
 /// # Errors
 /// When something cannot be opened, or the database is behind and may not be changed.
-pub async fn open_store(settings: &Settings) -> Result<Opened, StartError> {
+pub(super) async fn open_store(settings: &Settings) -> Result<Opened, StartError> {
     let mode = match settings.database.migrate {
         Migrate::Auto => Mode::Apply,
         Migrate::Check => Mode::Check,
@@ -44,22 +44,22 @@ pub async fn open_store(settings: &Settings) -> Result<Opened, StartError> {
     open_store_telling(settings, mode, &mut |i, n, name| tracing::info!("migration {i}/{n}: {name}")).await
 }
 
-/// The same, and brings the database up to date whatever the configuration says, telling each step.
+/// Brings the database up to date, telling each step before it runs: (i of n, its name).
 ///
 /// # Errors
-/// As [`open_store`].
-pub async fn migrate_store(settings: &Settings, told: &mut Told<'_>) -> Result<Opened, StartError> {
-    open_store_telling(settings, Mode::Apply, told).await
+/// When it cannot be opened or changed.
+pub async fn migrate(settings: &Settings, told: &mut Told<'_>) -> Result<(), StartError> {
+    open_store_telling(settings, Mode::Apply, told).await.map(|_| ())
 }
 
-/// Makes an API key and keeps its hash; answers the key, which nobody can be shown again.
+/// Makes an API key; its text, which is shown once and stored nowhere.
 ///
 /// # Errors
-/// A sentence: the database, or a length of life that is none.
-pub async fn create_api_key(settings: &Settings, holder: Principal, ttl_ms: Option<i64>) -> Result<String, String> {
+/// In words: the database cannot be opened, or the scopes go beyond the role.
+pub async fn create_api_key(settings: &Settings, who: Principal, life_ms: Option<i64>) -> Result<String, String> {
     let store = open_store(settings).await.map_err(|e| e.to_string())?.store;
     let now = store.now().await.map_err(|e| e.to_string())?;
-    let (key, row) = new_api_key(holder, ttl_ms, now)?;
+    let (key, row) = new_api_key(who, life_ms, now)?;
     store.put_api_key(row).await.map_err(|e| e.to_string())?;
     Ok(key)
 }

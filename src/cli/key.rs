@@ -28,11 +28,11 @@ pub fn run(config: Option<&Path>, command: &KeyCommand) -> ExitCode {
 fn create(config: Option<&Path>, args: &KeyCreateArgs) -> Result<String, String> {
     let loaded = Settings::load(config, environment(), false).map_err(|faults| faults.to_string())?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| e.to_string())?;
-    let holder = Principal {
+    let who = Principal {
         tenant: args.tenant.clone(),
         user: args.user.clone(),
         role: args.role,
         scopes: args.scopes.clone().unwrap_or_else(|| Scope::default_for(args.role)),
     };
-    runtime.block_on(create_api_key(&loaded.settings, holder, args.ttl))
+    runtime.block_on(create_api_key(&loaded.settings, who, args.ttl))
 }

@@ -1,8 +1,8 @@
 //! `taskbell migrate`: brings the database up to date and tells how far it is.
 
 use super::EXIT_FAULT;
+use crate::app;
 use crate::app::clock::SystemClock;
-use crate::app::migrate_store;
 use crate::config::{Settings, environment};
 use crate::core::time::Clock as _;
 use std::io::Write as _;
@@ -22,7 +22,7 @@ pub fn run(config: Option<&Path>) -> ExitCode {
     };
     let clock = SystemClock::default();
     let (mut steps, mut out) = (0, std::io::stdout());
-    let migrated = runtime.block_on(migrate_store(&loaded.settings, &mut |i, n, name| {
+    let migrated = runtime.block_on(app::migrate(&loaded.settings, &mut |i, n, name| {
         steps = n;
         // Remaining by the mean of the steps done; steps differ, so it is a rough word.
         let elapsed = clock.mono().0;
@@ -32,11 +32,11 @@ pub fn run(config: Option<&Path>) -> ExitCode {
         let _ = writeln!(out, "{percent:3} %  step {i}/{n}: {name}  ({:.1} s{rest})", elapsed as f64 / 1000.0);
     }));
     match migrated {
-        Ok(_) if steps == 0 => {
+        Ok(()) if steps == 0 => {
             let _ = writeln!(out, "{} is up to date.", loaded.settings.database.url);
             ExitCode::SUCCESS
         }
-        Ok(_) => {
+        Ok(()) => {
             let seconds = clock.mono().0 as f64 / 1000.0;
             let _ = writeln!(
                 out,

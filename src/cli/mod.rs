@@ -18,9 +18,9 @@ mod terminal_text;
 pub mod watch;
 mod words;
 
+use crate::app::NativeHandlers;
 use crate::config::{Secret, duration_ms};
 use crate::core::principal::{Role, Scope};
-use crate::handler::native::NativeHandlers;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use client::ClientError;
@@ -50,7 +50,7 @@ pub struct Cli {
 ///
 /// ```ignore
 /// fn main() -> std::process::ExitCode {
-///     taskbell::cli::main(taskbell::handler::native::NativeHandlers::new().with("import", Import))
+///     taskbell::cli::main(taskbell::app::NativeHandlers::new().with("import", Import))
 /// }
 /// ```
 #[must_use]

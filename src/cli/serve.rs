@@ -4,9 +4,8 @@
 //! third ends the process at once.
 
 use super::{EXIT_FAULT, ServeArgs, ServeRole};
-use crate::app::{Node, Setup, StartError};
+use crate::app::{NativeHandlers, Node, Setup, StartError};
 use crate::config::{Loaded, Settings, environment};
-use crate::handler::native::NativeHandlers;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
@@ -33,7 +32,8 @@ pub fn run(config: Option<&Path>, args: &ServeArgs, natives: NativeHandlers) -> 
     let served = runtime.block_on(serve(&loaded, args.role, natives));
     match served {
         Ok(status) => status,
-        Err(e) => told(&e),
+        // A fault of a library may quote an address with a password in it.
+        Err(e) => told(&loaded.redactor().clean(&e.to_string())),
     }
 }
 

@@ -15,7 +15,7 @@ use super::time::Millis;
 use super::view::Catalogue;
 use super::{canonical, json};
 use serde_json::Value;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// A request as it was sent: types are right, nothing else is checked.
@@ -56,22 +56,21 @@ pub enum NotTaken {
 #[derive(Debug)]
 pub struct Resolver {
     catalogue: Arc<Catalogue>,
-    record_types: BTreeSet<String>,
     schemas: HashMap<String, ParamsCheck>,
 }
 
 impl Resolver {
-    /// Compiles the schemas of all actions. `record_types` are the declared ones.
+    /// Compiles the schemas of all actions.
     ///
     /// # Errors
     /// The key of an action whose schema cannot be used, and why.
-    pub fn new(catalogue: Arc<Catalogue>, record_types: BTreeSet<String>) -> Result<Self, String> {
+    pub fn new(catalogue: Arc<Catalogue>) -> Result<Self, String> {
         let schemas = catalogue
             .actions
             .iter()
             .map(|a| Ok((a.key.clone(), ParamsCheck::new(&a.params).map_err(|e| format!("{}: {e}", a.key))?)))
             .collect::<Result<_, String>>()?;
-        Ok(Self { catalogue, record_types, schemas })
+        Ok(Self { catalogue, schemas })
     }
 
     /// The action, if this caller may click it.
@@ -183,6 +182,7 @@ impl Resolver {
             ("owner", &request.owner),
             ("idempotencyKey", &request.idempotency_key),
             ("concurrencyKey", &request.concurrency_key),
+            ("record.type", &request.record.as_ref().map(|r| r.kind.clone())),
             ("record.id", &request.record.as_ref().map(|r| r.id.clone())),
         ] {
             if text.as_ref().is_some_and(|t| t.is_empty() || t.len() > limits::KEY_BYTES) {
@@ -194,14 +194,10 @@ impl Resolver {
             Some(n) if n > 0 && who.role == Role::User => fault("priority", "may be at most 0 for users".into()),
             _ => {}
         }
-        match (&request.record, &action.record) {
-            (Some(given), Some(wanted)) if given.kind != *wanted => {
-                fault("record.type", format!("must be `{wanted}`, the record type of this action"));
-            }
-            (Some(given), None) if !self.record_types.contains(&given.kind) => {
-                fault("record.type", "is not a declared record type".into());
-            }
-            _ => {}
+        if let (Some(given), Some(wanted)) = (&request.record, &action.record)
+            && given.kind != *wanted
+        {
+            fault("record.type", format!("must be `{wanted}`, the record type of this action"));
         }
         faults
     }

@@ -43,7 +43,7 @@ fn resolver() -> Resolver {
         Action { concurrency: concurrency("{owner}:{params.site}"), ..action("by-site") },
     ];
     let catalogue = Catalogue { actions: Actions::new(actions), ..Catalogue::default() };
-    Resolver::new(Arc::new(catalogue), BTreeSet::from(["invoice".to_owned()])).unwrap()
+    Resolver::new(Arc::new(catalogue)).unwrap()
 }
 
 fn who(role: Role) -> Principal {
@@ -122,10 +122,11 @@ fn users_cannot_raise_their_priority_and_nobody_leaves_the_range() {
 }
 
 #[test]
-fn a_record_is_of_a_declared_type_or_of_the_actions_own() {
+fn a_record_is_of_the_type_that_the_action_sits_on_if_it_names_one() {
     let on = |action: &str, kind: &str| faults(Request { record: record(kind, "1"), ..request(action) });
     assert!(on("plain", "invoice").is_empty() && on("on-imports", "import").is_empty());
-    assert_eq!(on("plain", "import"), ["record.type: is not a declared record type"]);
+    assert!(on("plain", "import").is_empty());
+    assert_eq!(on("plain", ""), ["record.type: must have 1 to 255 bytes"]);
     assert_eq!(on("on-imports", "invoice"), ["record.type: must be `import`, the record type of this action"]);
     assert!(faults(request("on-imports")).is_empty());
 }

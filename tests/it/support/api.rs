@@ -203,13 +203,12 @@ impl Api {
             rng: Arc::new(SystemRng),
             limits: Limits::default(),
         });
-        let records = BTreeSet::from(["invoice".to_owned(), "shared".to_owned()]);
         let state = AppState::new(Parts {
             store: store.clone(),
             logs: node.logs.clone(),
             files: node.files.clone(),
             commands: node.commands.clone(),
-            resolver: Resolver::new(node.catalogue.clone(), records).unwrap(),
+            resolver: Resolver::new(node.catalogue.clone()).unwrap(),
             catalogue: node.catalogue.clone(),
             hub,
             beside: Arc::new(BesideReader::new(store)),
