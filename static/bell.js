@@ -93,7 +93,7 @@ export class TaskbellBell extends HTMLElement {
     if (open) {
       this.#paintRows(true);
       this.#panel.focus({ preventScroll: true });
-      this.#center.connection.refresh().catch(() => {});
+      this.#center.connection.refresh().catch((problem) => this.#failed(problem));
     } else if (!this.#panel.contains(this.shadowRoot.activeElement) || this.shadowRoot.activeElement) {
       this.#button.focus({ preventScroll: true });
     }
@@ -131,9 +131,17 @@ export class TaskbellBell extends HTMLElement {
     setAttribute(part.empty, 'hidden', tasks.length > 0);
     setAttribute(part.more, 'hidden', !this.#center.tasks.more);
     setAttribute(part.read, 'hidden', !tasks.some((task) => ended(task) && task.read === false));
-    if (loaded && tasks.length === 0 && !part.empty.querySelector('.tb-empty')) {
-      part.empty.replaceChildren(emptyPlace({ title: t('list.none.title'), text: t('list.none.text') }));
+    if (loaded && tasks.length === 0 && !part.empty.querySelector('[data-none]')) {
+      part.empty.replaceChildren(h('div', { 'data-none': true }, emptyPlace({ title: t('list.none.title'), text: t('list.none.text') })));
     }
+  }
+
+  /** Nothing was ever shown and nothing came: why, and what to do. */
+  #failed(problem) {
+    if (this.#center.tasks.counts !== null) return;
+    const again = h('button', { class: 'tb-button', type: 'button', onclick: (event) => this.#refresh(event.currentTarget) }, t('list.try_again'));
+    const id = problem.requestId ? ` ${t('error.request', { id: problem.requestId })}` : '';
+    this.#part.empty.replaceChildren(emptyPlace({ symbol: 'failed', title: t('list.failed.title'), text: `${problem.message}${id}`, action: again }));
   }
 
   #fresh(n) {
@@ -168,7 +176,7 @@ export class TaskbellBell extends HTMLElement {
 
   async #refresh(button) {
     button.setAttribute('data-pending', '');
-    await this.#center.connection.refresh().catch(() => {});
+    await this.#center.connection.refresh().catch((problem) => this.#failed(problem));
     button.removeAttribute('data-pending');
   }
 }

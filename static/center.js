@@ -35,7 +35,7 @@ class Center {
     const scope = `${tenant ?? ''}:${user ?? ''}`;
     this.tasks = new Tasks();
     this.connection = new Connection({ getToken, scope, busy: () => this.tasks.busy() });
-    this.connection.addEventListener('snap', ({ detail }) => detail.topic === 'me' && this.tasks.replace(detail));
+    this.connection.addEventListener('snap', ({ detail }) => (detail.topic === 'me' ? this.tasks.replace(detail) : this.tasks.merge(detail.items)));
     this.connection.addEventListener('delta', ({ detail }) => this.tasks.merge(detail.items ?? [], detail.topic === 'me' ? detail.counts : undefined));
     this.connection.addEventListener('gone', ({ detail }) => this.tasks.remove(detail.id, detail.revision));
     this.channel = typeof BroadcastChannel === 'undefined' ? null : new BroadcastChannel(`taskbell:${scope}`);

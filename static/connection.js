@@ -85,17 +85,27 @@ export class Connection extends EventTarget {
     this.#close(1000);
   }
 
-  /** Subscribes to a topic for as long as someone wants it. Gives the function that ends it. */
-  subscribe(topic) {
-    const wanted = this.#topics.get(topic) ?? 0;
-    this.#topics.set(topic, wanted + 1);
-    if (wanted === 0) this.#send({ t: 'sub', topic });
+  /**
+   * Subscribes to a topic for as long as someone wants it. `log` gives the seq of the last log line that is there, asked
+   * again on each reconnect; without it no log is sent. Gives the function that ends it.
+   */
+  subscribe(topic, log = null) {
+    const wanted = this.#topics.get(topic) ?? { users: 0, log: null };
+    const asks = wanted.users === 0 || (log && !wanted.log);
+    this.#topics.set(topic, { users: wanted.users + 1, log: wanted.log ?? log });
+    if (asks) this.#sendSub(topic);
     return () => {
-      const left = this.#topics.get(topic) - 1;
-      if (left > 0) return void this.#topics.set(topic, left);
+      const left = this.#topics.get(topic);
+      left.users -= 1;
+      if (left.users > 0) return;
       this.#topics.delete(topic);
       this.#send({ t: 'unsub', topic });
     };
+  }
+
+  #sendSub(topic) {
+    const { log } = this.#topics.get(topic);
+    this.#send(log ? { t: 'sub', topic, after: log() } : { t: 'sub', topic, log: false });
   }
 
   /** Asks for the truth once: over the socket when it is up, else by one HTTP read. Concurrent callers share it. */
@@ -108,7 +118,7 @@ export class Connection extends EventTarget {
 
   async #ask() {
     if (this.#welcomed) {
-      this.#send({ t: 'sync' });
+      this.#send({ t: 'sync', have: this.#have });
       return this.#answered();
     }
     const snapshot = await call('GET', 'api/v1/notifications');
@@ -173,7 +183,7 @@ export class Connection extends EventTarget {
       this.#probed = false;
       this.#drain = null;
       this.#send({ t: 'view', visible: !document.hidden });
-      for (const topic of this.#topics.keys()) this.#send({ t: 'sub', topic });
+      for (const topic of this.#topics.keys()) this.#sendSub(topic);
       this.#timers.stable = setTimeout(() => {
         this.#attempt = 0;
       }, STABLE_MS);

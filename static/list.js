@@ -14,6 +14,10 @@ import { patchRow } from './row.js';
 import { everySecond, serverNow, setTime } from './time.js';
 import { ended } from './words.js';
 
+/** A connection has 32 topics; some are left for the rest of the page. */
+const MOST_TOPICS = 20;
+const ENDED_ROWS = new Set(['succeeded', 'failed', 'cancelled']);
+
 /** Takes over the list below `root`. */
 export function startList(root, shared) {
   const body = root.querySelector('[data-part="rows"]');
@@ -86,6 +90,13 @@ function startRows(body, shared) {
   });
   tasks.subscribe(paint);
   everySecond(paint);
+  followOthers(shared, [...rows.values()].filter((row) => !ENDED_ROWS.has(row.dataset.state)).map((row) => ({ id: row.dataset.task })));
+}
+
+/** Follows open tasks by their own topics: those of others are not in the caller's own snapshot. */
+export function followOthers({ connection }, open) {
+  const unfinished = open.filter((task) => !task.finishedAt).slice(0, MOST_TOPICS);
+  for (const task of unfinished) connection.subscribe(`task:${task.id}`);
 }
 
 function listenForRead(body, shared) {

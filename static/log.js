@@ -4,7 +4,7 @@
  * Follows the end until the person scrolls up, and offers the way back. What is missing between two lines is a visible
  * mark with its number; at most 2,000 lines are in the document, the oldest go first, and the whole log is a download. A
  * line is one text node, control codes stripped, cut when it is huge. Not a live region unless the person turns it on.
- * Must never fetch the list again to follow: new lines come over the socket, and a gap is closed by one read.
+ * Must never fetch again to follow: new lines come over the socket, after a reconnect from the last one on.
  */
 import { address, call } from './api.js';
 import { h, icon, setAttribute } from './dom.js';
@@ -25,7 +25,7 @@ export class TaskLog {
   #empty = h('p', { class: 'tb-log-empty' }, t('log.empty'));
   #following = true;
   #last = 0;
-  #filling = null;
+  #early = [];
   #box;
 
   /** A log for the task of this id; `element` is what to put into the page. */
@@ -42,40 +42,30 @@ export class TaskLog {
       this.#fault, this.#empty, this.#list, this.#latest);
   }
 
-  /** Reads the end of the log. */
+  /** The seq of the last line that is shown; 0 for none. */
+  get last() {
+    return this.#last;
+  }
+
+  /** Reads the end of the log; what the socket brings meanwhile comes after it. */
   async start() {
-    await this.#fill(`before=${Number.MAX_SAFE_INTEGER}&limit=${FIRST}`);
-  }
-
-  /** Takes a log frame of the socket. */
-  receive({ from, lines }) {
-    if (this.#last > 0 && from > this.#last + 1) return void this.#close();
-    this.#append(lines);
-  }
-
-  /**
-   * Closes a gap, or catches up after a reconnect, by one read; concurrent calls share it. It is the newest lines that are
-   * read: what a long outage leaves out before them is a mark, and not the end that nobody would come back for.
-   */
-  #close() {
-    const query = `after=${this.#last}&before=${Number.MAX_SAFE_INTEGER}&limit=${FIRST}`;
-    this.#filling ??= this.#fill(query).finally(() => (this.#filling = null));
-  }
-
-  /** Asks for what came since the last line, once. */
-  catchUp() {
-    this.#close();
-  }
-
-  async #fill(query) {
     try {
-      const { items, dropped } = await call('GET', `api/v1/tasks/${this.#id}/logs?${query}`);
-      setAttribute(this.#fault, 'hidden', true);
-      if (dropped > 0 && this.#last === 0) this.#list.append(mark(t('log.dropped', { n: dropped })));
-      this.#append([...items].sort((a, b) => a.seq - b.seq));
+      const { items, dropped } = await call('GET', `api/v1/tasks/${this.#id}/logs?before=${Number.MAX_SAFE_INTEGER}&limit=${FIRST}`);
+      if (dropped > 0) this.#list.append(mark(t('log.dropped', { n: dropped })));
+      this.#append([...items].sort((one, other) => one.seq - other.seq));
     } catch {
       setAttribute(this.#fault, 'hidden', false);
     }
+    const early = this.#early;
+    this.#early = null;
+    for (const lines of early) this.#append(lines);
+  }
+
+  /** Takes a log frame of the socket. */
+  receive({ lines }) {
+    setAttribute(this.#fault, 'hidden', true);
+    if (this.#early) this.#early.push(lines);
+    else this.#append(lines);
   }
 
   #append(lines) {

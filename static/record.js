@@ -1,12 +1,13 @@
 /**
- * The page of a business record: the rows of its tasks, kept true by the record's topic.
+ * The page of a business record: the rows of its tasks, kept true by the topics of the record and of its open tasks.
  *
  * Rows are taken over as the server wrote them; a task that is new for the record is put on top. Must never show a task
- * that the topic did not bring: what the caller may see is the server's to say.
+ * that no topic brought: what the caller may see is the server's to say.
  */
 import { listenForActs } from './acts.js';
 import { pageData } from './dom.js';
 import { makeRow, patchRow } from './row.js';
+import { followOthers } from './list.js';
 import { everySecond, serverNow } from './time.js';
 
 /** Takes over the rows below `root`. */
@@ -18,6 +19,7 @@ export function startRecord(root, shared) {
   const notes = new Map();
   tasks.merge(items);
   connection.subscribe(`record:${type}:${id}`);
+  followOthers(shared, items);
   const paint = () => {
     for (const task of tasks.list().filter(({ record }) => record?.type === type && record.id === id).reverse()) {
       if (!rows.has(task.id)) {

@@ -22,9 +22,8 @@ export function startTask(root, shared) {
   const part = Object.fromEntries([...root.querySelectorAll('[data-part]')].map((element) => [element.dataset.part, element]));
   const log = new TaskLog(first.id);
   log.start().finally(() => part.log.replaceChildren(log.element));
-  connection.subscribe(`task:${first.id}`);
+  connection.subscribe(`task:${first.id}`, () => log.last);
   connection.addEventListener('log', ({ detail }) => detail.task === first.id && log.receive(detail));
-  connection.addEventListener('synced', () => log.catchUp());
   listenForActs(part.acts, tasks, () => tasks.get(first.id), (_, text) => {
     showNote(part.note, text);
     shared.say(text);

@@ -51,7 +51,7 @@ export class Teller {
     if (replaced && endings.length > 1) return this.say(t('tell.away', { n: endings.length }));
     for (const task of endings) {
       this.say(t(`tell.${task.state}`, { title: task.title }));
-      this.#toast(task);
+      alone(`${task.id}:${task.revision}`, () => this.#toast(task));
     }
   }
 
@@ -77,6 +77,16 @@ export class Teller {
     while (this.#toasts.childElementCount > MOST_TOASTS) this.#toasts.firstElementChild.remove();
     if (task.state === 'succeeded') vanish(toast);
   }
+}
+
+/** Of several tabs the first one to come acts; where there are no locks, each. */
+function alone(what, act) {
+  if (!navigator.locks) return act();
+  navigator.locks.request(`taskbell:toast:${what}`, { ifAvailable: true }, (lock) => {
+    if (!lock) return undefined;
+    act();
+    return new Promise((done) => setTimeout(done, TOAST_MS));
+  });
 }
 
 function quarter(task) {
