@@ -86,17 +86,18 @@ CREATE INDEX taskbell_tasks_claim ON taskbell_tasks (tenant, rank, id, due_at, a
 CREATE INDEX taskbell_tasks_due ON taskbell_tasks (due_at) WHERE claimable = 1;
 -- The sweep.
 CREATE INDEX taskbell_tasks_lease ON taskbell_tasks (lease_until) WHERE lease_until IS NOT NULL;
-CREATE INDEX taskbell_tasks_deadline ON taskbell_tasks (deadline) WHERE active = 1 AND deadline IS NOT NULL;
+CREATE INDEX taskbell_tasks_deadline ON taskbell_tasks (active, deadline) WHERE active = 1 AND deadline IS NOT NULL;
 -- Concurrency keys: who holds, who waits.
 CREATE INDEX taskbell_tasks_slot ON taskbell_tasks (tenant, concurrency_key) WHERE slot_held = 1;
 CREATE INDEX taskbell_tasks_gate ON taskbell_tasks (tenant, concurrency_key, priority DESC, due_at, id) WHERE gated = 1;
--- Lists and the notification center.
+-- Lists and the notification center. Where an index is partial, the columns of its condition come first: the planner then
+-- prefers it to a longer one, and need not look into the rows.
 CREATE INDEX taskbell_tasks_owner ON taskbell_tasks (tenant, owner, created_at, id);
 CREATE INDEX taskbell_tasks_tenant ON taskbell_tasks (tenant, created_at, id);
-CREATE INDEX taskbell_tasks_active ON taskbell_tasks (tenant, owner, state) WHERE active = 1;
-CREATE INDEX taskbell_tasks_unseen ON taskbell_tasks (tenant, owner, finished_at)
+CREATE INDEX taskbell_tasks_active ON taskbell_tasks (active, tenant, owner, created_at, id, state) WHERE active = 1;
+CREATE INDEX taskbell_tasks_unseen ON taskbell_tasks (active, seen_at, archived_at, tenant, owner, finished_at, id)
     WHERE active = 0 AND seen_at IS NULL AND archived_at IS NULL;
-CREATE INDEX taskbell_tasks_attention ON taskbell_tasks (tenant, owner)
+CREATE INDEX taskbell_tasks_attention ON taskbell_tasks (state, read_at, archived_at, tenant, owner)
     WHERE state = 'failed' AND read_at IS NULL AND archived_at IS NULL;
 CREATE INDEX taskbell_tasks_record ON taskbell_tasks (tenant, record_type, record_id, created_at, id)
     WHERE record_type IS NOT NULL;

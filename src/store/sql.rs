@@ -5,12 +5,13 @@
 //! request. A test prepares every statement on its database.
 
 use super::row::{COLUMNS, DERIVED, EVENT_COLUMNS, FIXED};
-use super::{SortBy, StoreError};
+use super::{ListParams, Reach, SortBy, StoreError};
 use std::sync::LazyLock;
 
 macro_rules! catalogue {
     (
         single { $($name:ident: $folder:literal,)* }
+        by reach { $($wide:ident: $wide_folder:literal,)* }
         batched { $($batched:ident: $columns:expr,)* }
     ) => {
         /// The statements of one database.
@@ -18,14 +19,15 @@ macro_rules! catalogue {
         #[derive(Debug)]
         pub struct Statements {
             $(pub $name: String,)*
+            $(pub $wide: ByReach,)*
             $(pub $batched: Batched,)*
-            /// The pages of the list: by sort column, then by direction.
-            pub lists: Vec<String>,
+            lists: Vec<String>,
         }
 
         /// SQLite's.
         pub static SQLITE: LazyLock<Statements> = LazyLock::new(|| Statements {
             $($name: filled(include_str!(concat!("sql/", $folder, "/", stringify!($name), ".sql"))),)*
+            $($wide: ByReach::of(include_str!(concat!("sql/", $wide_folder, "/", stringify!($wide), ".sql"))),)*
             $($batched: Batched::new(include_str!(concat!("sql/sqlite/", stringify!($batched), ".sql")), $columns),)*
             lists: lists(include_str!("sql/sqlite/list.sql")),
         });
@@ -35,6 +37,7 @@ macro_rules! catalogue {
             #[must_use]
             pub fn all(&self) -> Vec<(&'static str, &str)> {
                 let mut all = vec![$((stringify!($name), self.$name.as_str()),)*];
+                $(all.extend(self.$wide.0.iter().map(|text| (stringify!($wide), text.as_str())));)*
                 $(all.extend(self.$batched.texts.iter().map(|text| (stringify!($batched), text.as_str())));)*
                 all.extend(self.lists.iter().map(|text| ("list", text.as_str())));
                 all
@@ -52,9 +55,6 @@ catalogue! {
         center_active: "common",
         center_newest: "common",
         center_unseen: "common",
-        counts_active: "common",
-        counts_all: "common",
-        counts_marks: "common",
         delete_files: "sqlite",
         delete_session: "common",
         documents: "sqlite",
@@ -70,6 +70,7 @@ catalogue! {
         key_use: "common",
         key_waiters: "common",
         markable_by_id: "sqlite",
+        markable_unseen: "sqlite",
         markable_up_to: "sqlite",
         next_due: "common",
         now: "sqlite",
@@ -89,6 +90,11 @@ catalogue! {
         usual: "common",
         waited_keys: "common",
         waiting_tenants: "common",
+    }
+    by reach {
+        counts_active: "common",
+        counts_all: "common",
+        counts_marks: "common",
     }
     batched {
         append_events: EVENT_COLUMNS,
@@ -127,19 +133,52 @@ impl Batched {
     }
 }
 
+/// A statement once for each kind of reach. `$1 IS NULL OR tenant = $1` would keep a database from taking an index, so the
+/// condition is written for what is given; `$1` is the tenant and `$2` the owner in all of them.
+#[derive(Debug)]
+pub struct ByReach(Vec<String>);
+
+impl ByReach {
+    fn of(text: &str) -> Self {
+        Self(REACHES.iter().map(|reach| filled(text).replace("@reach", reach)).collect())
+    }
+
+    /// The one for a reach.
+    #[must_use]
+    pub fn within(&self, reach: &Reach) -> &str {
+        &self.0[reach_index(reach.tenant.is_some(), reach.owner.is_some())]
+    }
+}
+
+/// Neither, an owner, a tenant, both.
+const REACHES: [&str; 4] = [
+    "CAST($1 AS TEXT) IS NULL AND CAST($2 AS TEXT) IS NULL",
+    "CAST($1 AS TEXT) IS NULL AND t.owner = $2",
+    "t.tenant = $1 AND CAST($2 AS TEXT) IS NULL",
+    "t.tenant = $1 AND t.owner = $2",
+];
+
+fn reach_index(tenant: bool, owner: bool) -> usize {
+    usize::from(tenant) * 2 + usize::from(owner)
+}
+
 const SORTS: [&str; 4] = ["t.created_at", "t.updated_at", "coalesce(t.finished_at, 0)", "t.priority"];
 
 impl Statements {
-    /// The page statement of a sort order.
+    /// The statement of a page: by what is given of reach, record and place to go on after, and by the sort order.
+    /// `owner` is the owner of the reach or the one that is filtered by.
     #[must_use]
-    pub fn list(&self, sort: SortBy, descending: bool) -> &str {
-        let column = match sort {
+    pub fn list(&self, params: &ListParams, owner: Option<&String>) -> &str {
+        let column = match params.sort {
             SortBy::CreatedAt => 0,
             SortBy::UpdatedAt => 1,
             SortBy::FinishedAt => 2,
             SortBy::Priority => 3,
         };
-        &self.lists[column * 2 + usize::from(descending)]
+        let reach = reach_index(params.reach.tenant.is_some(), owner.is_some());
+        let (record, after) = (usize::from(params.record.is_some()), usize::from(params.after.is_some()));
+        let start = (reach * 2 + record) * 2 + after;
+        &self.lists[(start * SORTS.len() + column) * 2 + usize::from(params.descending)]
     }
 }
 
@@ -156,18 +195,27 @@ fn filled(text: &str) -> String {
         .replace("@set", &set)
 }
 
+/// In the order of [`Statements::list`].
 fn lists(text: &str) -> Vec<String> {
-    SORTS
-        .iter()
-        .flat_map(|sort| {
-            [("ASC", ">"), ("DESC", "<")].map(|(direction, beyond)| {
-                filled(text).replace("@sort", sort).replace("@direction", direction).replace("@beyond", beyond)
-            })
-        })
-        .collect()
+    const RECORDS: [&str; 2] =
+        ["CAST($5 AS TEXT) IS NULL AND CAST($6 AS TEXT) IS NULL", "t.record_type = $5 AND t.record_id = $6"];
+    const AFTERS: [&str; 2] =
+        ["CAST($11 AS BIGINT) IS NULL AND CAST($12 AS TEXT) IS NULL", "(@sort, t.id) @beyond ($11, $12)"];
+    let mut texts = vec![filled(text)];
+    let mut each = |mark: &str, choices: &[&str]| {
+        texts = texts.iter().flat_map(|text| choices.iter().map(|choice| text.replace(mark, choice))).collect();
+    };
+    each("@reach", &REACHES);
+    each("@record", &RECORDS);
+    each("@after", &AFTERS);
+    each("@sort", &SORTS);
+    let directions = [("ASC", ">"), ("DESC", "<")];
+    let directed = |text: &String| directions.map(|(d, b)| text.replace("@direction", d).replace("@beyond", b));
+    texts.iter().flat_map(directed).collect()
 }
 
-/// A literal search text as a LIKE pattern: lower case, its own wildcards escaped by `!`.
+/// A literal search text as a LIKE pattern: its own wildcards escaped by `!`. The statement makes both sides lower case,
+/// so that the database's own idea of it, whatever letters it knows, is the same for both.
 pub(crate) fn like(text: &str) -> Result<String, StoreError> {
     if text.chars().count() > super::TEXT_CHARS {
         return Err(StoreError::Limit(format!("a search text may have {} characters", super::TEXT_CHARS)));
@@ -177,7 +225,7 @@ pub(crate) fn like(text: &str) -> Result<String, StoreError> {
         if matches!(c, '%' | '_' | '!') {
             pattern.push('!');
         }
-        pattern.extend(c.to_lowercase());
+        pattern.push(c);
     }
     pattern.push('%');
     Ok(pattern)

@@ -133,7 +133,7 @@ pub trait Tx: Send {
     async fn key_use(&mut self, key: &SlotKey) -> Result<KeyUse>;
     /// Tasks under a concurrency key, locked.
     async fn key_tasks(&mut self, key: &SlotKey, under: Under, limit: usize) -> Result<Vec<Task>>;
-    /// Concurrency keys behind which somebody waits.
+    /// Concurrency keys with a free slot behind which somebody waits.
     async fn waited_keys(&mut self, limit: usize) -> Result<Vec<SlotKey>>;
 
     /// Tenants with tasks that may be due, in order.

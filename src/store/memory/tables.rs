@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A tenant and an owner.
 pub(super) type Owner = (String, String);
 /// The order of those that wait for a slot: priority, then first come.
-type Turn = (i32, Millis, TaskId);
+pub(super) type Turn = (i32, Millis, TaskId);
 
 /// All rows.
 #[derive(Default)]

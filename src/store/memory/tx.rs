@@ -2,7 +2,7 @@
 
 use super::super::tx::{CandidateParams, Document, DocumentKind, KeyName, KeyRow, SlotKey, Tx, Under};
 use super::super::{Mark, MarkParams, RenewParams, Renewed, Result, StoreError};
-use super::tables::Tables;
+use super::tables::{Tables, Turn};
 use crate::core::concurrency::KeyUse;
 use crate::core::effect::Effect;
 use crate::core::ids::{Head, TaskId};
@@ -185,7 +185,13 @@ impl Tx for MemoryTx {
     }
 
     async fn waited_keys(&mut self, limit: usize) -> Result<Vec<SlotKey>> {
-        Ok(self.tables.waiters.keys().take(limit).cloned().collect())
+        let t = &self.tables;
+        let free = |(key, turns): &(&SlotKey, &BTreeSet<Turn>)| {
+            let held = t.holders.get(*key).map_or(0, BTreeSet::len);
+            let first = turns.first().and_then(|turn| t.task(turn.2)).and_then(|w| w.concurrency.as_ref());
+            first.is_some_and(|c| held < c.limit as usize)
+        };
+        Ok(t.waiters.iter().filter(free).map(|(key, _)| key.clone()).take(limit).collect())
     }
 
     async fn waiting_tenants(&mut self, _now: Millis) -> Result<Vec<String>> {

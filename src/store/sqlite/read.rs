@@ -37,7 +37,7 @@ impl SqliteStore {
 }
 
 async fn counts_of(c: &mut SqliteConnection, reach: &Reach, ended: bool) -> Result<Counts> {
-    let statement = if ended { SQLITE.counts_all.as_str() } else { SQLITE.counts_active.as_str() };
+    let statement = if ended { SQLITE.counts_all.within(reach) } else { SQLITE.counts_active.within(reach) };
     let mut counts = Counts::default();
     let query = sqlx::query(statement).bind(reach.tenant.clone()).bind(reach.owner.clone());
     for r in query.fetch_all(&mut *c).await.map_err(fault)? {
@@ -46,7 +46,7 @@ async fn counts_of(c: &mut SqliteConnection, reach: &Reach, ended: bool) -> Resu
             counts.by_state.insert(state, r.try_get(1).map_err(fault)?);
         }
     }
-    let marks = sqlx::query(SQLITE.counts_marks.as_str()).bind(reach.tenant.clone()).bind(reach.owner.clone());
+    let marks = sqlx::query(SQLITE.counts_marks.within(reach)).bind(reach.tenant.clone()).bind(reach.owner.clone());
     let r = marks.fetch_one(&mut *c).await.map_err(fault)?;
     counts.unseen = r.try_get(0).map_err(fault)?;
     counts.attention = r.try_get(1).map_err(fault)?;
@@ -131,7 +131,7 @@ impl Store for SqliteStore {
             return Ok(Page { items: Vec::new(), next: None });
         }
         let text = params.text.as_deref().map(like).transpose()?;
-        let query = sqlx::query(SQLITE.list(params.sort, params.descending))
+        let query = sqlx::query(SQLITE.list(&params, owner.as_ref()))
             .bind(params.reach.tenant)
             .bind(owner)
             .bind(json!(states).to_string())

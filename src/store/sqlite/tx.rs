@@ -247,7 +247,8 @@ impl Tx for SqliteTx {
         let limit = limit.cast_signed() as i64;
         let query = if params.ids.is_empty() {
             let states: Vec<&str> = params.states.iter().map(|s| s.as_str()).collect();
-            sqlx::query(SQLITE.markable_up_to.as_str())
+            let unseen = params.mark == Mark::Seen;
+            sqlx::query(if unseen { SQLITE.markable_unseen.as_str() } else { SQLITE.markable_up_to.as_str() })
                 .bind(params.tenant.clone())
                 .bind(params.owner.clone())
                 .bind(params.up_to.map_or(i64::MAX, |h| h.0))

@@ -9,6 +9,7 @@ use super::words::{ended, operator};
 use crate::support::clock::StillClock;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use taskbell::core::change::Change;
@@ -44,7 +45,7 @@ pub struct Fixture {
     pub store: Arc<dyn Store>,
     clock: Arc<AtomicI64>,
     told: Mutex<Heard>,
-    _folder: Option<TempDir>,
+    folder: Option<TempDir>,
 }
 
 #[derive(Default)]
@@ -58,7 +59,7 @@ impl Fixture {
     pub fn memory() -> Self {
         let clock = StillClock::default();
         let hand = clock.hand();
-        Self { store: Arc::new(MemoryStore::new(Arc::new(clock))), clock: hand, told: Mutex::default(), _folder: None }
+        Self { store: Arc::new(MemoryStore::new(Arc::new(clock))), clock: hand, told: Mutex::default(), folder: None }
     }
 
     /// A file of its own.
@@ -72,7 +73,12 @@ impl Fixture {
             ..SqliteOptions::new(folder.path().join("taskbell.db"))
         };
         let store = SqliteStore::open(options, Mode::Apply, &mut |_, _, _| {}).await.unwrap();
-        Self { store: Arc::new(store), clock: hand, told: Mutex::default(), _folder: Some(folder) }
+        Self { store: Arc::new(store), clock: hand, told: Mutex::default(), folder: Some(folder) }
+    }
+
+    /// The file, of a store that has one.
+    pub fn path(&self) -> PathBuf {
+        self.folder.as_ref().expect("this store has a file").path().join("taskbell.db")
     }
 
     /// The database's now.

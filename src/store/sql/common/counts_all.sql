@@ -1,4 +1,4 @@
 -- Tasks by state inside a reach. Index: taskbell_tasks_owner or _tenant.
 SELECT t.state, COUNT(*) FROM taskbell_tasks t
-WHERE ($1 IS NULL OR t.tenant = $1) AND ($2 IS NULL OR t.owner = $2)
+WHERE @reach
 GROUP BY t.state
