@@ -6,7 +6,7 @@
 //! fails the chunk.
 
 use super::json;
-use super::progress::{FieldFault, Reported, tidy};
+use super::progress::{FieldFault, MAX_UNIT_CHARS, Reported, tidy};
 use super::task::{ErrorKind, Rows, limits};
 use serde_json::Value;
 
@@ -90,6 +90,30 @@ impl Failure {
 pub struct BadOutcome(pub String);
 
 impl Outcome {
+    /// There is more to do, at once: the next chunk goes on at this checkpoint.
+    #[must_use]
+    pub fn more(checkpoint: Value) -> Self {
+        Self::More { checkpoint: Some(checkpoint), delay_ms: 0, told: Told::default() }
+    }
+
+    /// The work is done, with a result document; `null` = without one.
+    #[must_use]
+    pub fn done(result: Value) -> Self {
+        Self::Done { result: Some(result).filter(|r| !r.is_null()), told: Told::default() }
+    }
+
+    /// Tells how far the work is when this chunk is committed: units done, units in all if known, and their name. A
+    /// failure tells no progress and stays as it is.
+    #[must_use]
+    pub fn counted(mut self, current: i64, total: Option<i64>, unit: &str) -> Self {
+        if let Self::More { told, .. } | Self::Done { told, .. } = &mut self {
+            told.report.current = Some(current);
+            told.report.total = Some(total);
+            told.report.unit = Some(Some(tidy(unit, MAX_UNIT_CHARS)));
+        }
+        self
+    }
+
     /// Reads an answer that came as JSON. Beside the outcome come the faults of dropped progress fields.
     pub fn parse(answer: &Value) -> Result<(Self, Vec<FieldFault>), BadOutcome> {
         let Some(fields) = answer.as_object() else {
@@ -215,6 +239,25 @@ mod tests {
         {
             assert!(Outcome::parse(&answer).is_err(), "{answer}");
         }
+    }
+
+    #[test]
+    fn an_outcome_that_is_built_is_the_one_that_is_read() {
+        for (built, read) in [
+            (
+                Outcome::more(json!({"row": 9})).counted(9, Some(20), "rows"),
+                json!({"hasMore": true, "checkpoint": {"row": 9}, "current": 9, "total": 20, "unit": "rows"}),
+            ),
+            (
+                Outcome::done(json!({"written": 20})).counted(20, Some(20), "rows"),
+                json!({"hasMore": false, "result": {"written": 20}, "current": 20, "total": 20, "unit": "rows"}),
+            ),
+            (Outcome::done(Value::Null), json!({"hasMore": false})),
+        ] {
+            assert_eq!(Outcome::parse(&read), Ok((built, Vec::new())));
+        }
+        let failed = Outcome::Fail(Failure::new(ErrorKind::Handler, "x", "no"));
+        assert_eq!(failed.clone().counted(9, None, "rows"), failed);
     }
 
     #[test]
