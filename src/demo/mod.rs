@@ -18,14 +18,19 @@ pub use crate::handler::demo::natives;
 
 const SCRIPT: &str = include_str!("../../demo/clean-contacts.js");
 
-/// Writes the shipped files beside the script that the actions name: the script itself and `customers.csv`. A file that
-/// differs is replaced, so that binary and script always agree; a copy under another name is the user's own.
+/// Where the demo's own configuration has its script, from the working folder.
+const SCRIPT_PATH: &str = "data/demo/clean-contacts.js";
+
+/// Writes the shipped files where the demo's own action looks for its script: the script itself and `customers.csv`. A file
+/// that differs is replaced, so that binary and script always agree. Any other script is the user's own, and left alone.
 ///
 /// # Errors
 /// The folder cannot be made or written.
 pub fn unpack(actions: &[Action]) -> std::io::Result<()> {
     for action in actions {
-        if let HandlerRef::Script(path) = &action.handler {
+        if let HandlerRef::Script(path) = &action.handler
+            && path.ends_with(SCRIPT_PATH)
+        {
             let folder = path.parent().unwrap_or(Path::new("."));
             std::fs::create_dir_all(folder)?;
             put(path, SCRIPT)?;

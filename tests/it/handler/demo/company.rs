@@ -151,7 +151,7 @@ impl Company {
         let start = || -> Arc<dyn Handler> {
             let mut actions = Settings::load(None, std::iter::empty(), true).unwrap().settings.declared();
             actions.retain(|action| action.key == SCRIPT);
-            let path = self.folder.path().join("clean-contacts.js");
+            let path = self.folder.path().join("data/demo/clean-contacts.js");
             actions[0].handler = HandlerRef::Script(path.clone());
             demo::unpack(&actions).unwrap();
             let exe = PathBuf::from(env!("CARGO_BIN_EXE_taskbell"));

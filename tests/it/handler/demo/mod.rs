@@ -6,7 +6,7 @@ mod company;
 use company::Company;
 use serde_json::{Value, json};
 use taskbell::config::Settings;
-use taskbell::core::action::HandlerRef;
+use taskbell::core::action::{Action, HandlerRef};
 use taskbell::core::chunk::Outcome;
 use taskbell::core::lifecycle::Ended;
 use taskbell::core::task::{ErrorKind, Rows, State};
@@ -288,22 +288,27 @@ async fn a_filled_company_is_left_as_it_is() {
 }
 
 #[test]
-fn the_shipped_files_are_laid_out_where_the_actions_look_and_kept_as_shipped() {
+fn the_shipped_files_are_laid_out_where_the_actions_look_and_scripts_of_the_user_are_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let mut actions = Settings::load(None, std::iter::empty(), true).unwrap().settings.declared();
-    let script = folder.path().join("demo/clean-contacts.js");
+    let script = folder.path().join("data/demo/clean-contacts.js");
     for action in &mut actions {
         if let HandlerRef::Script(path) = &mut action.handler {
             assert!(path.ends_with("data/demo/clean-contacts.js"));
             path.clone_from(&script);
         }
     }
+    let own = folder.path().join("own.js");
+    std::fs::write(&own, "mine").unwrap();
+    let template = actions.iter().find(|action| matches!(action.handler, HandlerRef::Script(_))).unwrap();
+    actions.push(Action { handler: HandlerRef::Script(own.clone()), ..template.clone() });
     for _ in 0..2 {
         demo::unpack(&actions).unwrap();
+        assert_eq!(std::fs::read_to_string(&own).unwrap(), "mine");
         assert!(std::fs::read_to_string(&script).unwrap().contains("export default async function"));
         std::fs::write(&script, "changed").unwrap();
     }
-    let csv = std::fs::read_to_string(folder.path().join("demo/customers.csv")).unwrap();
+    let csv = std::fs::read_to_string(folder.path().join("data/demo/customers.csv")).unwrap();
     assert_eq!(csv.lines().count(), 20_001);
-    assert_eq!(std::fs::read_dir(folder.path().join("demo")).unwrap().count(), 2, "nothing else is left behind");
+    assert_eq!(std::fs::read_dir(folder.path().join("data/demo")).unwrap().count(), 2, "nothing else is left behind");
 }
