@@ -9,6 +9,7 @@ mod acceptance;
 mod api;
 mod architecture;
 mod cli;
+mod docs;
 mod handler;
 mod pages;
 mod push;

@@ -11,7 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Every file under these folders of the checkout, with its path from there.
-fn files(folders: &[&str]) -> Vec<(String, String)> {
+pub fn files(folders: &[&str]) -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut open: Vec<PathBuf> = folders.iter().map(|folder| root.join(folder)).filter(|path| path.exists()).collect();
     let mut found = Vec::new();

@@ -132,7 +132,7 @@ impl Server {
     /// A client with a fresh key for a user of a role in the tenant `default`.
     pub async fn client(&self, user: &str, role: &str) -> Client {
         let key = self.command(&["key", "create", "--tenant", "default", "--user", user, "--role", role]).await;
-        Client { http: reqwest::Client::new(), base: self.url(), key }
+        Client::new(&self.url(), &key)
     }
 }
 
@@ -146,6 +146,11 @@ pub struct Client {
 }
 
 impl Client {
+    /// A client of a server at an address, with a key.
+    pub fn new(base: &str, key: &str) -> Self {
+        Self { http: reqwest::Client::new(), base: base.to_owned(), key: key.to_owned() }
+    }
+
     /// Asks for a path; answers the status and the JSON, `Null` where there is none.
     pub async fn get(&self, path: &str) -> (u16, Value) {
         self.send(self.http.get(format!("{}{path}", self.base))).await
