@@ -16,7 +16,9 @@ mod server;
 mod waiting;
 
 mod bell;
+mod center;
 mod connection;
+mod forms;
 mod inert;
 mod log;
 mod looks;
@@ -30,6 +32,8 @@ pub(crate) use waiting::eventually;
 fn main() -> std::process::ExitCode {
     let tests = [
         bell::tests(),
+        center::tests(),
+        forms::tests(),
         truth::tests(),
         inert::tests(),
         log::tests(),

@@ -311,3 +311,16 @@ async fn a_hundred_thousand_lines_are_kept_and_searched() {
         assert_eq!(part(&fixture.logs, task, params).await.items.len(), count);
     }
 }
+
+#[tokio::test]
+async fn a_log_file_of_a_newer_version_is_refused_in_words() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x-logs.db");
+    SqliteLogs::open(&path, LogLimits::default()).await.unwrap().close().await;
+    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(&path);
+    let pool = sqlx::SqlitePool::connect_with(options).await.unwrap();
+    sqlx::query("PRAGMA user_version = 99").execute(&pool).await.unwrap();
+    pool.close().await;
+    let refused = SqliteLogs::open(&path, LogLimits::default()).await.err().unwrap().to_string();
+    assert!(refused.contains("version 99") && refused.contains("newer program"), "{refused}");
+}
