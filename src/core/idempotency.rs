@@ -4,7 +4,7 @@
 //! holds nothing; one that succeeded holds its key until `keep` after its END; an unfinished one holds it.
 
 use super::action::OnConflict;
-use super::principal::Principal;
+use super::principal::{Principal, Scope};
 use super::submit::{KeyClaim, SubmitRefusal};
 use super::task::{RecordRef, State, Task, limits};
 use super::time::Millis;
@@ -54,7 +54,9 @@ pub fn decide(
     if !holds(holder, holder_keep_ms, now) {
         return Verdict::Free;
     }
-    if !caller.sees(holder) {
+    // A key that submits for its users gets its own click back when it repeats it, though it does not see their tasks.
+    let own_click = caller.has(Scope::SubmitAs) && caller.user == holder.started_by && caller.tenant == holder.tenant;
+    if !caller.sees(holder) && !own_click {
         return Verdict::Conflict;
     }
     let unstarted = holder.started_at.is_none() && matches!(holder.state, State::Queued | State::Blocked);
