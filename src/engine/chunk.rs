@@ -171,6 +171,7 @@ fn context(
         reports: engine.reports.clone(),
         logbook: engine.logbook.clone(),
         owner: task.owner.clone(),
+        started_by: task.started_by.clone(),
         heard: heard.clone(),
         origin,
     };

@@ -9,7 +9,7 @@ use crate::core::progress::Reported;
 use crate::handler::{ChunkHost, FileContent, HandlerError};
 use crate::store::files::{ARTIFACT_LIFE_MS, Files, NewFile};
 use crate::store::logs::Level;
-use crate::store::{Reach, Store, StoreError};
+use crate::store::{FileRow, Reach, Store, StoreError};
 use async_trait::async_trait;
 use bytes::Bytes;
 use std::sync::Arc;
@@ -23,6 +23,8 @@ pub(super) struct Host {
     pub logbook: Logbook,
     pub origin: Origin,
     pub owner: String,
+    /// Who submitted it, perhaps for the owner, and so may have brought its files.
+    pub started_by: String,
     pub heard: watch::Receiver<Told>,
 }
 
@@ -74,7 +76,8 @@ impl ChunkHost for Host {
 
     async fn open_file(&self, id: &str) -> Result<FileContent, HandlerError> {
         let facts = self.files.facts(id).await.map_err(fault)?;
-        let mine = facts.filter(|f| *f.tenant == *self.origin.tenant && f.owner == self.owner);
+        let from = |f: &FileRow| f.owner == self.owner || f.owner == self.started_by;
+        let mine = facts.filter(|f| *f.tenant == *self.origin.tenant && from(f));
         let Some(facts) = mine else {
             return Err(HandlerError::permanent(
                 "file-not-found",

@@ -6,11 +6,13 @@
 use super::{FileRow, Result, Store, StoreError};
 use crate::core::ids::{self, TaskId};
 use crate::core::progress::tidy;
+use crate::core::time::Millis;
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _};
 use object_store::local::LocalFileSystem;
 use object_store::path::Path as ObjectPath;
 use object_store::{ObjectStore, ObjectStoreExt as _, WriteMultipart};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::path::Path;
 use std::sync::Arc;
@@ -21,6 +23,10 @@ pub const FILE_BYTES: u64 = 100 * 1024 * 1024;
 pub const UPLOAD_LIFE_MS: i64 = 7 * 24 * 3_600_000;
 /// How long a result file is kept, ms.
 pub const ARTIFACT_LIFE_MS: i64 = 30 * 24 * 3_600_000;
+/// How long an upload is kept from the submit of a task that uses it, ms: as long as a failed task may be resumed.
+pub const USED_LIFE_MS: i64 = 97 * 24 * 3_600_000;
+/// Ids of files that are looked for in one task's params.
+const USED_COUNT: usize = 100;
 const NAME_CHARS: usize = 255;
 
 /// A file on its way in.
@@ -60,6 +66,21 @@ fn file_name(name: &str) -> String {
     let clean: String = last.chars().filter(|c| !c.is_control()).collect();
     let clean = tidy(clean.trim(), NAME_CHARS);
     if clean.is_empty() || clean == "." || clean == ".." { "file".to_owned() } else { clean }
+}
+
+/// The texts in params that may be ids of files.
+fn ids_in(params: &Value) -> Vec<String> {
+    let (mut open, mut ids) = (vec![params], Vec::new());
+    while let Some(value) = open.pop() {
+        match value {
+            Value::String(text) if text.len() == 36 && uuid::Uuid::try_parse(text).is_ok() => ids.push(text.clone()),
+            Value::Array(items) => open.extend(items),
+            Value::Object(map) => open.extend(map.values()),
+            _ => {}
+        }
+    }
+    ids.truncate(USED_COUNT);
+    ids
 }
 
 impl Files {
@@ -116,6 +137,16 @@ impl Files {
         Ok(row)
     }
 
+    /// Keeps the uploads that a new task's params name for as long as the task may need them. Params without an id cost
+    /// nothing.
+    pub async fn used_by(&self, tenant: &str, params: &Value, created_at: Millis) -> Result<()> {
+        let ids = ids_in(params);
+        if ids.is_empty() {
+            return Ok(());
+        }
+        self.store.keep_uploads(tenant, &ids, created_at.plus(USED_LIFE_MS)).await
+    }
+
     /// A file's facts.
     pub async fn facts(&self, id: &str) -> Result<Option<FileRow>> {
         self.store.file(id).await
@@ -147,7 +178,7 @@ impl Files {
 
 #[cfg(test)]
 mod tests {
-    use super::file_name;
+    use super::{file_name, ids_in};
 
     #[test]
     fn a_file_name_keeps_no_folder_and_no_control_character() {
@@ -156,5 +187,12 @@ mod tests {
         assert_eq!(file_name("a\r\nb.csv"), "ab.csv");
         assert_eq!(file_name(".."), "file");
         assert_eq!(file_name(""), "file");
+    }
+
+    #[test]
+    fn ids_are_found_wherever_they_stand_in_params() {
+        let id = "01934f6e-7c1a-7000-8000-000000000000";
+        let params = serde_json::json!({"file": id, "more": [{"x": id}], "text": "no id", "n": 7, id: "a key"});
+        assert_eq!(ids_in(&params), [id, id]);
     }
 }

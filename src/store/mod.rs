@@ -426,6 +426,8 @@ pub trait Store: Send + Sync {
 
     /// Keeps the facts of a file.
     async fn put_file(&self, file: FileRow) -> Result<()>;
+    /// Keeps uploads of a tenant that a task uses at least until then; results, and ids that are no uploads, are passed over.
+    async fn keep_uploads(&self, tenant: &str, ids: &[String], until: Millis) -> Result<()>;
     /// A file's facts.
     async fn file(&self, id: &str) -> Result<Option<FileRow>>;
     /// The result files of tasks.

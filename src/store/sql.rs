@@ -65,6 +65,7 @@ catalogue! {
         expired_sessions: "common",
         file: "common",
         head: "common",
+        keep_uploads: "sqlite",
         key_holders: "common",
         key_rows: "sqlite",
         key_use: "common",

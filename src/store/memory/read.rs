@@ -243,6 +243,16 @@ impl Store for MemoryStore {
         Ok(())
     }
 
+    async fn keep_uploads(&self, tenant: &str, ids: &[String], until: Millis) -> Result<()> {
+        let files = &mut self.tables.lock().await.files;
+        for id in ids {
+            if let Some(file) = files.get_mut(id).filter(|f| f.tenant == tenant && f.task.is_none()) {
+                file.expires_at = file.expires_at.map(|at| at.max(until));
+            }
+        }
+        Ok(())
+    }
+
     async fn file(&self, id: &str) -> Result<Option<FileRow>> {
         Ok(self.tables.lock().await.files.get(id).cloned())
     }

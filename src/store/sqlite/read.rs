@@ -281,6 +281,11 @@ impl Store for SqliteStore {
         self.write(query).await
     }
 
+    async fn keep_uploads(&self, tenant: &str, ids: &[String], until: Millis) -> Result<()> {
+        let query = sqlx::query(SQLITE.keep_uploads.as_str()).bind(tenant.to_owned());
+        self.write(query.bind(json!(ids).to_string()).bind(until.0)).await
+    }
+
     async fn file(&self, id: &str) -> Result<Option<FileRow>> {
         self.rows(sqlx::query(SQLITE.file.as_str()).bind(id.to_owned())).await?.first().map(file_row).transpose()
     }

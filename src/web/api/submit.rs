@@ -6,7 +6,7 @@ use crate::core::resolve::Request;
 use crate::core::submit::{Submit, SubmitRefusal, Submitted};
 use crate::core::task::{RecordRef, State as TaskState};
 use crate::core::time::Millis;
-use crate::core::view::{Documents, TaskDetail};
+use crate::core::view::{Beside, Documents, TaskDetail};
 use crate::web::body::{Fields, JsonBody, OptionalBody};
 use crate::web::error::{ApiError, Code};
 use crate::web::extract::{Lang, TaskPath, Writer};
@@ -106,6 +106,12 @@ pub async fn accept(
 ) -> Result<(StatusCode, SubmitAnswer), ApiError> {
     let params = submit.params.clone();
     let submitted = state.commands.submit(submit).await?;
+    if let Submitted::Created(task) = &submitted
+        && let Err(e) = state.files.used_by(&task.tenant, &params, task.created_at).await
+    {
+        // The task is accepted all the same; its files are kept for the usual week.
+        tracing::warn!(task = %task.id, "the files of a task are not kept longer: {e}");
+    }
     let (status, task, documents) = match &submitted {
         Submitted::Created(task) => (StatusCode::CREATED, task, Documents { params, ..Documents::default() }),
         Submitted::Replayed(task) | Submitted::Skipped(task) => {
@@ -122,7 +128,13 @@ pub async fn accept(
         replayed: replay.is_some().then_some(true),
         replay,
         skipped: matches!(submitted, Submitted::Skipped(_)).then_some(true),
-        task: state.detail(who, lang, task, documents).await?,
+        task: match (status, task.state) {
+            // A new task at the end of its queue has nothing beside it yet: no file, no holder, no place worth a read.
+            (StatusCode::CREATED, TaskState::Queued) => {
+                state.lens(who, lang).detail(task, &Beside::default(), documents)
+            }
+            _ => state.detail(who, lang, task, documents).await?,
+        },
     };
     Ok((status, answer))
 }

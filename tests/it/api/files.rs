@@ -27,6 +27,9 @@ async fn what_was_uploaded_comes_back_as_an_attachment() {
     assert!(down.header("content-disposition").starts_with("attachment; filename=\"__ _x_.csv\"; filename*=UTF-8''"));
     let row = api.node.store.file(&up.id()).await.unwrap().unwrap();
     assert_eq!(row.expires_at.unwrap().since(row.created_at), 7 * 86_400_000);
+    alice.new_task(json!({"action": "with-file", "params": {"file": up.id()}})).await;
+    let row = api.node.store.file(&up.id()).await.unwrap().unwrap();
+    assert!(row.expires_at.unwrap().since(row.created_at) >= 97 * 86_400_000, "a task uses it");
 }
 
 #[tokio::test]

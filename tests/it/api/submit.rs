@@ -172,6 +172,22 @@ async fn only_a_key_with_the_scope_submits_for_others() {
 }
 
 #[tokio::test]
+async fn a_key_that_submits_for_others_may_repeat_its_own_click() {
+    let api = Api::start().await;
+    let with = |user: &str| {
+        let mut who = principal("default", user, Role::User);
+        who.scopes.push(Scope::SubmitAs);
+        api.with(who)
+    };
+    let (erp, crm) = (with("erp").await, with("crm").await);
+    let click = json!({"action": "rest", "owner": "bob", "idempotencyKey": "k"});
+    let first = erp.submit(click.clone()).await;
+    let again = erp.submit(click.clone()).await;
+    assert_eq!((first.status, again.status, again.id()), (201, 200, first.id()));
+    assert_eq!(crm.submit(click).await.code(), "idempotency-conflict", "another key's click stays hidden");
+}
+
+#[tokio::test]
 async fn an_action_that_is_unknown_or_not_the_callers_is_the_same_404() {
     let api = Api::start().await;
     let alice = api.alice().await;

@@ -343,6 +343,12 @@ async fn deleting_an_ended_task_takes_all_that_is_its_own(f: &Fixture) {
     };
     f.store.put_file(file("its", id)).await.unwrap();
     f.store.put_file(file("other's", other)).await.unwrap();
+    let upload = |name: &str| FileRow { task: None, expires_at: Some(f.now()), ..file(name, id) };
+    f.store.put_file(upload("used")).await.unwrap();
+    f.store.put_file(upload("unused")).await.unwrap();
+    let used = ["used".to_owned(), "its".to_owned(), "none".to_owned()];
+    f.store.keep_uploads("acme", &used, f.now().plus(60_000)).await.unwrap();
+    f.store.keep_uploads("other", &["unused".to_owned()], f.now().plus(60_000)).await.unwrap();
     let head = f.store.head("acme", "bob").await.unwrap();
     let answers = f.heard(f.store.delete(&bob(), vec![id, other, TaskId::new(), id]).await.unwrap());
     assert_eq!(answers, [Some(true), Some(false), None, Some(true)]);
@@ -351,7 +357,8 @@ async fn deleting_an_ended_task_takes_all_that_is_its_own(f: &Fixture) {
     let empty = Documents { params: json!({}), checkpoint: None, result: None };
     assert_eq!(f.store.documents(id).await.unwrap(), empty);
     let gone: Vec<String> = f.store.expire_files(10).await.unwrap().into_iter().map(|f| f.id).collect();
-    assert_eq!(gone, ["its"]);
+    assert_eq!(gone, ["its", "unused"]);
+    assert!(f.store.file("used").await.unwrap().is_some());
     assert_eq!(f.store.documents(other).await.unwrap().params, json!({"n": 2}));
     assert_eq!(f.heard(f.store.delete(&bob(), vec![id]).await.unwrap()), [None], "once");
     f.new_task(keyed("k")).await;
