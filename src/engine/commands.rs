@@ -1,7 +1,7 @@
 //! The command handle: what the web may ask of the engine. Every act that changes something goes through here, is
 //! committed, and is then told to the bus; an act that was accepted is in the database.
 
-use super::group::Group;
+use super::group::{Group, Turn};
 use crate::bus::{LocalBus, Signal};
 use crate::core::change::Change;
 use crate::core::ids::TaskId;
@@ -27,7 +27,7 @@ impl Commands {
     pub fn new(store: Arc<dyn Store>, bus: LocalBus, wake: Arc<Notify>) -> Self {
         let submits = {
             let (store, bus, wake) = (store.clone(), bus.clone(), wake.clone());
-            Group::start(move |items| {
+            Group::start(Turn::default(), move |items| {
                 let (store, bus, wake) = (store.clone(), bus.clone(), wake.clone());
                 async move { Ok(announce(&bus, &wake, store.submit(items).await?)) }
             })

@@ -4,6 +4,9 @@
 //! throughput is bounded by rows and not by commits. The mailbox is bounded; when it is full the caller is told to come
 //! back later, before memory grows.
 //!
+//! Whoever writes much takes a [`Turn`] first and looks only then at what waits: a batch that is fixed while another commit
+//! is under way would miss all that comes meanwhile, and many small commits would take the place of a few full ones.
+//!
 //! Named failure cases: a batch that the store refuses for a reason that one item may have caused is tried again item by
 //! item, so that nobody fails for a neighbour; a transient fault is tried again a few times; a caller that has gone away
 //! does not take its item back.
@@ -12,7 +15,7 @@ use crate::store::{Result, StoreError};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Mutex, MutexGuard, mpsc, oneshot};
 
 /// The most items of one commit.
 const MAX_BATCH: usize = 500;
@@ -23,6 +26,19 @@ const RETRIES: u32 = 5;
 const RETRY_STEP: Duration = Duration::from_millis(40);
 
 type Waiting<Q, A> = (Q, oneshot::Sender<Result<A>>);
+
+/// Whose turn it is to write, first come first served. Shared by those whose batches feed each other.
+#[derive(Clone, Default)]
+pub struct Turn(Arc<Mutex<()>>);
+
+impl Turn {
+    /// Waits for its turn, and lets everybody who is ready at this moment put in what they have. Holds until it is dropped.
+    pub async fn take(&self) -> MutexGuard<'_, ()> {
+        let turn = self.0.lock().await;
+        tokio::task::yield_now().await;
+        turn
+    }
+}
 
 /// The front of a group commit: gives one item and gets its answer after the commit.
 pub struct Group<Q, A> {
@@ -36,14 +52,14 @@ impl<Q, A> Clone for Group<Q, A> {
 }
 
 impl<Q: Clone + Send + Sync + 'static, A: Send + 'static> Group<Q, A> {
-    /// Starts the loop that commits. `run` is called with one batch after the other; it answers item by item.
-    pub fn start<F, Fut>(run: F) -> Self
+    /// Starts the loop that commits. `run` is called with one batch after the other, each in a turn; it answers item by item.
+    pub fn start<F, Fut>(turn: Turn, run: F) -> Self
     where
         F: Fn(Vec<Q>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<Vec<A>>> + Send + 'static,
     {
         let (mailbox, receiver) = mpsc::channel(MAILBOX);
-        tokio::spawn(commit_loop(receiver, Arc::new(run)));
+        tokio::spawn(commit_loop(receiver, turn, Arc::new(run)));
         Self { mailbox }
     }
 
@@ -58,15 +74,16 @@ impl<Q: Clone + Send + Sync + 'static, A: Send + 'static> Group<Q, A> {
     }
 }
 
-async fn commit_loop<Q, A, F, Fut>(mut receiver: mpsc::Receiver<Waiting<Q, A>>, run: Arc<F>)
+async fn commit_loop<Q, A, F, Fut>(mut receiver: mpsc::Receiver<Waiting<Q, A>>, turn: Turn, run: Arc<F>)
 where
     Q: Clone + Send + Sync,
     F: Fn(Vec<Q>) -> Fut,
     Fut: Future<Output = Result<Vec<A>>>,
 {
-    let mut waiting = Vec::new();
-    while receiver.recv_many(&mut waiting, MAX_BATCH).await > 0 {
-        let (items, senders): (Vec<Q>, Vec<_>) = waiting.drain(..).unzip();
+    while let Some(first) = receiver.recv().await {
+        let _turn = turn.take().await;
+        let others = std::iter::from_fn(|| receiver.try_recv().ok());
+        let (items, senders): (Vec<Q>, Vec<_>) = std::iter::once(first).chain(others).take(MAX_BATCH).unzip();
         match patient(run.as_ref(), &items).await {
             Ok(answers) => {
                 for (sender, answer) in senders.into_iter().zip(answers) {

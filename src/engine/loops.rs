@@ -10,7 +10,7 @@ use super::{Inner, SWEEP_AT_ONCE};
 use crate::bus::{Signal, Subscription};
 use crate::core::change::Change;
 use crate::core::task::State;
-use crate::store::{ClaimParams, RenewParams, Renewed, SweepParams};
+use crate::store::{ClaimParams, Claimed, RenewParams, Renewed, SweepParams};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,39 +42,9 @@ where
 pub(super) async fn claim(engine: Arc<Inner>) {
     let mut after_tenant = None;
     while !engine.draining() {
-        let free = engine.settings.parallelism.saturating_sub(engine.running.count()).min(CLAIM_AT_ONCE);
         let mut wait = engine.poll_ms();
-        if free > 0 {
-            let claimed_at = engine.clock.mono();
-            let params = ClaimParams {
-                node: engine.settings.node.clone(),
-                actions: engine.registry.actions(),
-                tenants: engine.settings.tenants.clone(),
-                limit: free,
-                lease_ms: engine.settings.lease_ms,
-                after_tenant: after_tenant.clone(),
-            };
-            match engine.store.claim(params).await {
-                Ok(written) => {
-                    // Places are taken before anybody hears of the claim, so that an answer to it finds them.
-                    let lease_end = claimed_at + engine.settings.lease_ms.unsigned_abs();
-                    let places: Vec<_> = written
-                        .answer
-                        .iter()
-                        .map(|c| engine.running.enter(c.task.id, c.task.fencing_token, lease_end))
-                        .collect();
-                    let claimed = announce(&engine.bus, &engine.wake, written);
-                    let full = claimed.len() == free;
-                    for (claimed, heard) in claimed.into_iter().zip(places) {
-                        after_tenant = Some(claimed.task.tenant.clone());
-                        tokio::spawn(run_task(engine.clone(), claimed, claimed_at, heard));
-                    }
-                    if !full {
-                        wait = engine.until_next_due(wait).await;
-                    }
-                }
-                Err(e) => tracing::warn!(error = %e, "the claim failed and is tried again"),
-            }
+        if fill_places(&engine, &mut after_tenant).await == Places::Left {
+            wait = engine.until_next_due(wait).await;
         }
         tokio::select! {
             () = engine.wake.notified() => {}
@@ -82,6 +52,51 @@ pub(super) async fn claim(engine: Arc<Inner>) {
             () = engine.drain_began() => {}
         }
     }
+}
+
+/// What a claim found of the places of this node.
+#[derive(PartialEq, Eq)]
+enum Places {
+    /// All are taken, or nobody knows.
+    Taken,
+    /// Nothing more is due now.
+    Left,
+}
+
+/// One claim, in its turn: as many chunks as places are free when it comes.
+async fn fill_places(engine: &Arc<Inner>, after_tenant: &mut Option<String>) -> Places {
+    let _turn = engine.turn.take().await;
+    let free = engine.settings.parallelism.saturating_sub(engine.running.count()).min(CLAIM_AT_ONCE);
+    if free == 0 || engine.draining() {
+        return Places::Taken;
+    }
+    let claimed_at = engine.clock.mono();
+    let params = ClaimParams {
+        node: engine.settings.node.clone(),
+        actions: engine.registry.actions(),
+        tenants: engine.settings.tenants.clone(),
+        limit: free,
+        lease_ms: engine.settings.lease_ms,
+        after_tenant: after_tenant.clone(),
+    };
+    let written = match engine.store.claim(params).await {
+        Ok(written) => written,
+        Err(e) => {
+            tracing::warn!(error = %e, "the claim failed and is tried again");
+            return Places::Taken;
+        }
+    };
+    // Places are taken before anybody hears of the claim, so that an answer to it finds them.
+    let lease_end = claimed_at + engine.settings.lease_ms.unsigned_abs();
+    let enter = |c: &Claimed| engine.running.enter(c.task.id, c.task.fencing_token, lease_end);
+    let places: Vec<_> = written.answer.iter().map(enter).collect();
+    let claimed = announce(&engine.bus, &engine.wake, written);
+    let left = if claimed.len() == free { Places::Taken } else { Places::Left };
+    for (claimed, heard) in claimed.into_iter().zip(places) {
+        *after_tenant = Some(claimed.task.tenant.clone());
+        tokio::spawn(run_task(engine.clone(), claimed, claimed_at, heard));
+    }
+    left
 }
 
 /// Renews the leases of all running chunks in one statement, and hears what was asked of them.

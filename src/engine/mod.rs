@@ -23,7 +23,7 @@ use crate::handler::Registry;
 use crate::store::files::Files;
 use crate::store::{ChunkCommit, Committed, Store, StoreError, SweepParams};
 use commands::announce;
-use group::Group;
+use group::{Group, Turn};
 use logbook::Logbook;
 use loops::supervised;
 use reports::ReportBook;
@@ -99,6 +99,8 @@ struct Inner {
     running: SharedRunning,
     reports: Arc<ReportBook>,
     commits: Group<ChunkCommit, Committed>,
+    /// Commits of chunks make room for claims, and claims make the next commits: they take turns.
+    turn: Turn,
     drain: watch::Sender<bool>,
 }
 
@@ -149,9 +151,10 @@ impl Engine {
     pub async fn start(parts: EngineParts) -> Result<Self, StoreError> {
         let EngineParts { store, files, logbook, bus, wake, registry, catalogue, clock, rng, settings } = parts;
         let reports = Arc::new(ReportBook::new(store.clone(), bus.clone(), wake.clone(), clock.clone()));
+        let turn = Turn::default();
         let commits = {
             let (store, bus, wake) = (store.clone(), bus.clone(), wake.clone());
-            Group::start(move |items| {
+            Group::start(turn.clone(), move |items| {
                 let (store, bus, wake) = (store.clone(), bus.clone(), wake.clone());
                 async move { Ok(announce(&bus, &wake, store.commit(items).await?)) }
             })
@@ -171,6 +174,7 @@ impl Engine {
             running,
             reports,
             commits,
+            turn,
             drain,
         });
         if inner.store.capabilities().single_process {
