@@ -24,14 +24,15 @@ pub async fn claim(mut tx: Box<dyn Tx>, params: ClaimParams) -> Result<Written<V
     while claimed.len() < params.limit && looked_at.len() < LOOKS {
         let wanted = params.limit - claimed.len();
         let ids = candidates(tx.as_mut(), &mut work, &params, &tenants, wanted, &looked_at).await?;
-        if ids.is_empty() {
-            break;
-        }
+        let all_seen = ids.len() < wanted;
         for id in ids {
             looked_at.insert(id);
             if claim_one(tx.as_mut(), &mut work, id, &params).await? {
                 claimed.push(id);
             }
+        }
+        if all_seen {
+            break;
         }
     }
     let mut documents = if claimed.is_empty() { Default::default() } else { tx.documents(&claimed).await? };

@@ -19,7 +19,7 @@ use sqlx::{Arguments as _, Column as _, Connection as _, Row as _, TypeInfo as _
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// How long a writer waits for another process (the command line) before it is told that the file is busy.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -57,7 +57,8 @@ impl SqliteOptions {
     }
 }
 
-/// What the clock of the file says to what SQLite read from the machine.
+/// The clock of the file. SQLite asks the clock of the machine that its process runs on, which is ours too: reading it here
+/// spares each transaction a statement.
 #[derive(Clone, Debug)]
 struct FileClock {
     shift_ms: Arc<AtomicI64>,
@@ -65,6 +66,11 @@ struct FileClock {
 }
 
 impl FileClock {
+    fn now(&self) -> Millis {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        self.at(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    }
+
     fn at(&self, read_ms: i64) -> Millis {
         let shift_ms = self.shift_ms.load(Ordering::Relaxed);
         Millis(if self.held { shift_ms } else { read_ms + shift_ms })
@@ -93,6 +99,7 @@ impl SqliteStore {
             .min_connections(1)
             .idle_timeout(None)
             .max_lifetime(None)
+            .test_before_acquire(false)
             .connect_with(connect.clone())
             .await
             .map_err(fault)?;
@@ -103,6 +110,7 @@ impl SqliteStore {
         drop(connection);
         let readers = SqlitePoolOptions::new()
             .max_connections(READERS)
+            .test_before_acquire(false)
             .connect_with(connect.read_only(true))
             .await
             .map_err(fault)?;
