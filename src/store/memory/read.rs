@@ -4,7 +4,7 @@
 use super::super::tx::Tx;
 use super::super::{
     ApiKey, Capabilities, Center, Counts, FileRow, ListParams, Page, Reach, Result, Session, SortBy, Store, StoreError,
-    TEXT_CHARS, Usual,
+    TEXT_CHARS, Took, Usual,
 };
 use super::MemoryStore;
 use super::tables::Tables;
@@ -187,10 +187,14 @@ impl Store for MemoryStore {
 
     async fn usual(&self, tenant: &str, action: &str) -> Result<Usual> {
         let tables = self.tables.lock().await;
-        let mut ended: Vec<(Millis, (i64, i64))> = tables
+        let mut ended: Vec<(Millis, Took)> = tables
             .tasks()
             .filter(|t| t.state == State::Succeeded && t.tenant == tenant && t.action == action)
-            .filter_map(|t| Some((t.finished_at?, (t.finished_at?.since(t.started_at?), t.progress.current))))
+            .filter_map(|t| {
+                let duration_ms = t.finished_at?.since(t.started_at?);
+                let took = Took { duration_ms, active_ms: t.estimator.active_ms(), units: t.progress.current };
+                Some((t.finished_at?, took))
+            })
             .collect();
         ended.sort_by_key(|(at, _)| Reverse(*at));
         Ok(Usual::of(&ended.into_iter().take(20).map(|(_, took)| took).collect::<Vec<_>>()))

@@ -3,11 +3,13 @@
 use super::super::sql::{SQLITE, like};
 use super::super::tx::Tx;
 use super::super::{
-    ApiKey, Capabilities, Center, Counts, FileRow, ListParams, Page, Reach, Result, Session, SortBy, Store, Usual, row,
+    ApiKey, Capabilities, Center, Counts, FileRow, ListParams, Page, Reach, Result, Session, SortBy, Store, Took,
+    Usual, row,
 };
 use super::tx::{documents, id_list, no_documents, tasks};
 use super::{Cells, SqliteStore, bound, fault, run_all, values};
 use crate::core::effect::{Effect, SqlValue};
+use crate::core::eta::Estimator;
 use crate::core::ids::{Head, TaskId};
 use crate::core::principal::{Principal, Role, Scope};
 use crate::core::task::{State, Task, TimelineEvent};
@@ -204,10 +206,16 @@ impl Store for SqliteStore {
 
     async fn usual(&self, tenant: &str, action: &str) -> Result<Usual> {
         let query = sqlx::query(SQLITE.usual.as_str()).bind(tenant.to_owned()).bind(action.to_owned());
-        let rows = self.rows(query).await?;
-        let took: Vec<(i64, i64)> = rows
+        let took = self.rows(query).await?;
+        let took: Vec<Took> = took
             .iter()
-            .map(|r| Ok((r.try_get(0).map_err(fault)?, r.try_get(1).map_err(fault)?)))
+            .map(|r| {
+                let mut cells = Cells::of(r);
+                let duration_ms = cells.int()?.unwrap_or_default();
+                let units = cells.int()?.unwrap_or_default();
+                let estimator: Estimator = row::from_json(cells.text()?.as_deref().unwrap_or("{}"), "estimator")?;
+                Ok(Took { duration_ms, active_ms: estimator.active_ms(), units })
+            })
             .collect::<Result<_>>()?;
         Ok(Usual::of(&took))
     }

@@ -7,7 +7,8 @@ use crate::core::principal::Principal;
 use crate::core::task::State as TaskState;
 use crate::core::time::Millis;
 use crate::core::view::TaskSummary;
-use crate::store::{Counts, Mark, MarkParams, Reach};
+use crate::push::protocol::CountsView;
+use crate::store::{Mark, MarkParams, Reach};
 use crate::web::body::{Fields, JsonBody};
 use crate::web::error::ApiError;
 use crate::web::extract::{Lang, Reader};
@@ -16,7 +17,6 @@ use crate::web::state::AppState;
 use axum::Json;
 use axum::extract::State;
 use serde::Serialize;
-use std::collections::BTreeMap;
 
 /// The most ids that one request may mark.
 const MAX_IDS: usize = 500;
@@ -40,7 +40,7 @@ pub struct CenterView {
     /// There are more.
     pub more: bool,
     /// Counts of all items, whatever the filter says.
-    pub counts: BTreeMap<&'static str, i64>,
+    pub counts: CountsView,
 }
 
 /// What a mark changed.
@@ -49,7 +49,7 @@ pub struct Marked {
     /// Items that were not so before.
     pub changed: usize,
     /// The counts after it.
-    pub counts: BTreeMap<&'static str, i64>,
+    pub counts: CountsView,
 }
 
 /// `GET /notifications?filter=`: the filter is `unseen`, `unread` or states, with commas.
@@ -72,7 +72,7 @@ pub async fn center(
         as_of: center.as_of,
         items,
         more: center.more,
-        counts: told(&center.counts),
+        counts: CountsView(center.counts),
     }))
 }
 
@@ -102,7 +102,7 @@ async fn mark(
         None => 0,
     };
     let counts = state.store.counts(&Reach::own(&who), false).await?;
-    Ok(Json(Marked { changed, counts: told(&counts) }))
+    Ok(Json(Marked { changed, counts: CountsView(counts) }))
 }
 
 /// `{"ids":[…]}`, or `{"upTo":HEAD,"filter":{"state":[…],"action":…}}`; `None` = an empty list of ids, which marks nothing.
@@ -161,11 +161,4 @@ fn read_filter(query: &mut Query) -> Vec<Filter> {
         }
     }
     filter
-}
-
-/// Counts with every unfinished state, as the push tells them.
-fn told(counts: &Counts) -> BTreeMap<&'static str, i64> {
-    let open = TaskState::ALL.into_iter().filter(|s| !s.is_final()).map(|s| (s.as_str(), 0));
-    let counted = counts.by_state.iter().map(|(state, n)| (state.as_str(), *n));
-    open.chain(counted).chain([("unseen", counts.unseen), ("attention", counts.attention)]).collect()
 }
