@@ -16,7 +16,7 @@ const parts = new WeakMap();
 
 /** A new row for a task. */
 export function makeRow(task, now, options) {
-  const row = h('article', { class: 'tb-row', 'data-task': task.id, tabindex: '-1' },
+  const row = h('article', { class: 'tb-row', 'data-task': task.id, tabindex: '0' },
     icon('unknown'),
     h('span', { class: 'tb-head' },
       h('a', { class: 'tb-title', 'data-part': 'title' }),
@@ -90,12 +90,18 @@ export function patchBar(bar, task, says) {
 }
 
 function patchActs(part, task) {
-  const can = (task.can ?? []).join(' ');
+  const file = task.artifacts?.[0];
+  const can = `${(task.can ?? []).join(' ')} ${file?.id ?? ''}`;
   if (part.can === can) return;
   const focused = part.acts.contains(part.acts.getRootNode().activeElement);
   part.can = can;
-  part.acts.replaceChildren(...actButtons(task));
+  part.acts.replaceChildren(...(file ? [downloadLink(file)] : []), ...actButtons(task));
   if (focused) (part.acts.querySelector('button') ?? part.title).focus({ preventScroll: true });
+}
+
+/** The way to a task's first result file; the others are on its page. */
+function downloadLink(file) {
+  return h('a', { class: 'tb-button', 'data-size': 'small', href: address(`api/v1/artifacts/${encodeURIComponent(file.id)}`).href, title: file.name, download: true }, t('do.download'));
 }
 
 /** The skeleton of rows that are on their way. */

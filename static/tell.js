@@ -48,7 +48,7 @@ export class Teller {
       }
     }
     this.#first = false;
-    if (replaced && endings.length > 1) return this.say(t('tell.away', { n: endings.length }));
+    if (replaced && endings.length > 1) return this.#tellAway(endings.length);
     for (const task of endings) {
       this.say(t(`tell.${task.state}`, { title: task.title }));
       alone(`${task.id}:${task.revision}`, () => this.#toast(task));
@@ -66,21 +66,34 @@ export class Teller {
     }, wait);
   }
 
+  /** Many ends at once, after an absence, are one sentence and one toast. */
+  #tellAway(n) {
+    this.say(t('tell.away', { n }));
+    alone('away', () => this.#show({ tone: 'ok', symbol: 'inbox', href: 'notifications', title: t('tell.away', { n }), text: '', stays: false }));
+  }
+
   #toast(task) {
-    if (document.hidden || task.state === 'cancelled' || openPanel()) return;
-    const says = describe(task, serverNow());
-    const toast = h('div', { class: 'tb-toast', 'data-tone': says.tone, 'data-toast': task.id },
-      icon(says.icon),
-      h('div', { class: 'tb-toast-text' }, h('a', { href: address(`tasks/${task.id}`).href }, task.title), `${says.word}${says.message ? ` · ${says.message}` : ''}`),
+    if (task.state === 'cancelled') return;
+    const { tone, icon: symbol, word, message } = describe(task, serverNow());
+    const text = message ? `${word} · ${message}` : word;
+    this.#show({ tone, symbol, href: `tasks/${task.id}`, title: task.title, text, stays: task.state !== 'succeeded' });
+  }
+
+  #show({ tone, symbol, href, title, text, stays }) {
+    if (document.hidden || openPanel()) return;
+    const toast = h('div', { class: 'tb-toast', 'data-tone': tone },
+      icon(symbol),
+      h('div', { class: 'tb-toast-text' }, h('a', { href: address(href).href }, title), text),
       h('button', { class: 'tb-button', type: 'button', 'data-look': 'quiet', 'data-size': 'small', 'aria-label': t('tell.dismiss'), onclick: () => toast.remove() }, icon('cancel')));
     this.#toasts.append(toast);
     while (this.#toasts.childElementCount > MOST_TOASTS) this.#toasts.firstElementChild.remove();
-    if (task.state === 'succeeded') vanish(toast);
+    if (!stays) vanish(toast);
   }
 }
 
-/** Of several tabs the first one to come acts; where there are no locks, each. */
+/** Of several visible tabs the first one to come acts; where there are no locks, each. */
 function alone(what, act) {
+  if (document.hidden) return;
   if (!navigator.locks) return act();
   navigator.locks.request(`taskbell:toast:${what}`, { ifAvailable: true }, (lock) => {
     if (!lock) return undefined;
