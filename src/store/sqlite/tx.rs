@@ -7,7 +7,7 @@ use super::super::{Mark, MarkParams, RenewParams, Renewed, Result, StoreError};
 use super::{Bound, Cells, FileClock, fault, run_all};
 use crate::core::concurrency::KeyUse;
 use crate::core::effect::Effect;
-use crate::core::ids::{Head, TaskId};
+use crate::core::ids::{FencingToken, Head, TaskId};
 use crate::core::submit::KeyKind;
 use crate::core::task::{State, Task, TimelineEvent};
 use crate::core::time::Millis;
@@ -216,11 +216,13 @@ impl Tx for SqliteTx {
         for r in query.fetch_all(&mut *self.tx).await.map_err(fault)? {
             let mut cells = Cells::of(&r);
             let id = row::task_id(&cells.text()?.unwrap_or_default())?;
+            let token = FencingToken(cells.int()?.unwrap_or_default());
             let state = cells.text()?.as_deref().and_then(State::parse);
             let asked = matches!(state, Some(State::Pausing | State::Cancelling));
-            renewed.insert(id, if asked { Renewed::Stop } else { Renewed::Ok });
+            renewed.insert((id, token), if asked { Renewed::Stop } else { Renewed::Ok });
         }
-        Ok(params.held.iter().map(|(id, _)| renewed.get(id).copied().unwrap_or(Renewed::Stale)).collect())
+        // By id and token: a node may still hold a chunk of a task that it has lost and claimed anew.
+        Ok(params.held.iter().map(|held| renewed.get(held).copied().unwrap_or(Renewed::Stale)).collect())
     }
 
     async fn overdue(&mut self, now: Millis, all: bool, asked_by: Millis, limit: usize) -> Result<Vec<Task>> {

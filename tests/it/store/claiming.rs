@@ -26,6 +26,7 @@ store_suite! {
     a_renewal_lengthens_leases_and_brings_stop_requests_back
     every_write_of_a_stale_owner_changes_nothing_and_is_told
     an_owner_that_nobody_robbed_may_still_commit_after_its_lease
+    a_node_that_lost_a_chunk_and_claimed_it_anew_is_told_so
     a_sweep_takes_expired_leases_in_every_state_and_no_others
     at_start_every_lease_is_taken
     a_swept_task_goes_on_from_its_last_commit
@@ -238,6 +239,14 @@ async fn an_owner_that_nobody_robbed_may_still_commit_after_its_lease(f: &Fixtur
     assert!(f.report(&claimed, json!({"current": 3})).await);
     assert_eq!(f.end(&claimed, done()).await.ended, Ended::Applied { continues: false });
     assert_eq!((f.state(id).await, f.sweep().await), (State::Succeeded, 0));
+}
+
+async fn a_node_that_lost_a_chunk_and_claimed_it_anew_is_told_so(f: &Fixture) {
+    f.new_task(click()).await;
+    let lost = f.claim_one().await;
+    f.lose_leases().await;
+    let anew = f.claim_one().await;
+    assert_eq!(f.renew("n1", &[&lost, &anew, &lost]).await, [Renewed::Stale, Renewed::Ok, Renewed::Stale]);
 }
 
 async fn a_sweep_takes_expired_leases_in_every_state_and_no_others(f: &Fixture) {

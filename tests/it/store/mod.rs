@@ -4,6 +4,7 @@ mod asking;
 mod chunks;
 mod claiming;
 mod fixture;
+mod generated;
 mod invariants;
 mod logs;
 mod migrations;

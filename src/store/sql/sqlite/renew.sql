@@ -3,4 +3,4 @@ UPDATE taskbell_tasks SET lease_until = $2
 FROM json_each($1) j
 WHERE taskbell_tasks.id = j.value ->> 0 AND taskbell_tasks.fencing_token = j.value ->> 1
     AND taskbell_tasks.lease_owner = $3 AND taskbell_tasks.lease_until IS NOT NULL
-RETURNING taskbell_tasks.id, taskbell_tasks.state
+RETURNING taskbell_tasks.id, taskbell_tasks.fencing_token, taskbell_tasks.state
