@@ -12,4 +12,5 @@ mod reading;
 mod slots;
 mod statements;
 mod submitting;
+mod transactions;
 mod words;
