@@ -10,6 +10,7 @@ pub mod body;
 pub mod cursor;
 pub mod error;
 pub mod extract;
+pub mod fields;
 pub mod middleware;
 pub mod origin;
 pub mod pages;

@@ -5,9 +5,10 @@
 
 use super::submit::{SubmitAnswer, accept, take_request};
 use crate::core::principal::Principal;
-use crate::web::body::{Fields, JsonBody};
+use crate::web::body::JsonBody;
 use crate::web::error::ApiError;
 use crate::web::extract::{Lang, Writer};
+use crate::web::fields::Fields;
 use crate::web::middleware::RequestId;
 use crate::web::state::AppState;
 use axum::extract::State;

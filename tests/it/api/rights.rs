@@ -32,6 +32,28 @@ const ROUTES: &[(&str, &str)] = &[
     ("POST", "/api/v1/notifications/archive"),
 ];
 
+#[test]
+fn every_route_stands_in_the_table_and_in_the_docs() {
+    let read = |path: &str| std::fs::read_to_string(format!("{}/{path}", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    let (code, docs) = (read("src/web/api/mod.rs"), read("docs/api.md"));
+    let mut count = 0;
+    for line in code.lines().filter(|line| line.trim_start().starts_with(".route(")) {
+        let path = line.split('"').nth(1).unwrap();
+        for method in ["get", "post", "put", "delete"] {
+            if !line.contains(&format!(" {method}(")) && !line.contains(&format!(").{method}(")) {
+                continue;
+            }
+            let (method, known) = (method.to_uppercase(), path.replace("/artifacts/{id}", "/artifacts/{file}"));
+            let known = known.replace("/records/{type}/{id}", "/records/invoice/7");
+            let fits = |(m, p): &&(&str, &str)| *m == method && p.split('?').next() == Some(&format!("/api/v1{known}"));
+            assert!(ROUTES.iter().any(|route| fits(&route)), "{method} {path} is not in the table of rights");
+            assert!(docs.contains(&format!("| `{method} {path}` |")), "{method} {path} is not in docs/api.md");
+            count += 1;
+        }
+    }
+    assert_eq!(count, ROUTES.len());
+}
+
 async fn ask(client: &Client, method: &str, path: &str) -> Answer {
     send(client.request(method.parse::<Method>().unwrap(), path)).await
 }
