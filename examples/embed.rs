@@ -10,8 +10,8 @@ use taskbell::core::chunk::Outcome;
 use taskbell::handler::native::NativeHandlers;
 use taskbell::handler::{ChunkContext, Handler, HandlerError};
 
-const TABLE: &str = "CREATE TABLE IF NOT EXISTS invoices (number INTEGER PRIMARY KEY, task TEXT NOT NULL)";
-const WRITE: &str = "INSERT INTO invoices (number, task) VALUES ($1, $2)";
+const TABLE: &str = "CREATE TABLE IF NOT EXISTS invoices (task TEXT, number INTEGER, PRIMARY KEY (task, number))";
+const WRITE: &str = "INSERT INTO invoices (task, number) VALUES ($1, $2)";
 
 /// Writes `count` invoices, a hundred in each chunk.
 pub struct WriteInvoices;
@@ -25,7 +25,7 @@ impl Handler for WriteInvoices {
         // Written in the commit of the checkpoint: exactly once, or not at all.
         cx.execute(TABLE, Vec::new());
         let task = cx.task().id.to_string();
-        cx.execute_many(WRITE, (from..next).map(|number| vec![number.into(), task.as_str().into()]).collect());
+        cx.execute_many(WRITE, (from..next).map(|number| vec![task.as_str().into(), number.into()]).collect());
         let outcome = match next > total {
             true => Outcome::done(json!({"written": total})),
             false => Outcome::more(json!({"next": next})),
