@@ -59,7 +59,8 @@ pub(crate) fn code(end: End) -> u8 {
 pub(crate) async fn follow(client: &Client, id: &str) -> Result<End, ClientError> {
     let mut watch = Watch { client, id, follow: Follow::new(id), screen: Screen::open() };
     watch.read_task().await?;
-    watch.read_log().await?;
+    // A log that cannot be read now is read when the socket is up, or at the end.
+    drop(watch.read_log().await);
     let mut pauses = Pauses::default();
     loop {
         if let Some(end) = watch.follow.task().end() {

@@ -77,7 +77,7 @@ async fn a_hundred_thousand_lines_and_a_huge_one_do_not_freeze_the_page(stage: &
 async fn the_log_grows_live_and_follows_after_a_cut(stage: &Stage) {
     let client = stage.client().await;
     stage.sign_in().await;
-    let task = client.submit(json!({"action": "import-customers", "params": {"pause": 0.05, "batch": 20}})).await;
+    let task = client.submit(json!({"action": "import-customers", "params": {"pause": 0.02, "batch": 20}})).await;
     let id = task["id"].as_str().unwrap();
     stage.open(&format!("/tasks/{id}")).await;
     let last = "Number([...document.querySelectorAll('.tb-log-line')].at(-1)?.dataset.seq ?? 0)";
@@ -86,7 +86,7 @@ async fn the_log_grows_live_and_follows_after_a_cut(stage: &Stage) {
     stage.until(LIMIT, &format!("{last} > {before} + 10")).await;
     // More lines than one page of them are written while nobody hears it; then the task is stopped, so no line follows.
     stage.proxy.cut();
-    let missed = stage.eval(last).await.as_i64().unwrap() + 300;
+    let missed = stage.eval(last).await.as_i64().unwrap() + 220;
     client.until(id, Duration::from_secs(60), |task| task["chunks"].as_i64() > Some(missed)).await;
     client.post(&format!("/api/v1/tasks/{id}/cancel"), &json!({})).await;
     client.until(id, LIMIT, |task| task["state"] == "cancelled").await;

@@ -1,6 +1,6 @@
 //! How a script ends its chunk: with an outcome, with nonsense, or with an error.
 
-use super::{Host, MEMORY, Rig, chunk, failure, function, result, run};
+use super::{Host, MEMORY, Rig, chunk, eventually, failure, function, result, run};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -59,7 +59,8 @@ async fn an_answer_that_is_no_outcome_is_a_bad_outcome() {
         );
         assert!(!failure.retryable && !failure.message.is_empty(), "{body}");
     }
-    assert_eq!(rig.pool.living_count(), 1, "nonsense harms no process");
+    // The pool may have started one more while its first was not yet ready, and lets it go again.
+    eventually("nonsense harms no process", || rig.pool.living_count() == 1).await;
 }
 
 #[tokio::test]
