@@ -104,12 +104,16 @@ pub fn new_api_key(principal: Principal, life_ms: Option<i64>, created_at: Milli
 ///
 /// # Errors
 /// Those of the store.
-pub async fn caller_of_key(store: &dyn Store, key: &str, now: Millis) -> Result<Option<Caller>, StoreError> {
+pub async fn caller_of_key(state: &AppState, key: &str) -> Result<Option<Caller>, StoreError> {
     if !key.starts_with(KEY_PREFIX) {
         return Ok(None);
     }
-    let row = store.api_key(&hash(key)).await?;
-    Ok(row.filter(|k| k.expires_at.is_none_or(|end| now < end)).map(|k| Caller {
+    let (hash, now) = (hash(key), state.clock.mono());
+    let row = match state.known_keys.get(&hash, now) {
+        Some(row) => Some(row),
+        None => state.store.api_key(&hash).await?.inspect(|row| state.known_keys.put(row, now)),
+    };
+    Ok(row.filter(|k| k.expires_at.is_none_or(|end| state.clock.now() < end)).map(|k| Caller {
         principal: k.principal,
         via: Via::Key,
         expires_at: k.expires_at,
@@ -172,18 +176,17 @@ pub fn csrf_fits(session_secret: &str, token: &str) -> bool {
 /// # Errors
 /// 401 for a header that proves nothing; those of the store.
 pub async fn caller(state: &AppState, headers: &HeaderMap, with_cookie: bool) -> Result<Option<Caller>, ApiError> {
-    let now = state.clock.now();
     if let Some(value) = headers.get(header::AUTHORIZATION) {
         let text = value.to_str().unwrap_or_default();
         let key = match text.split_once(' ') {
             Some((scheme, key)) if scheme.eq_ignore_ascii_case("bearer") => key.trim(),
             _ => "",
         };
-        let caller = caller_of_key(state.store.as_ref(), key, now).await?;
+        let caller = caller_of_key(state, key).await?;
         return caller.map(Some).ok_or_else(|| ApiError::new(Code::Unauthenticated));
     }
     let Some(secret) = cookie(headers, state.settings.insecure_http).filter(|_| with_cookie) else { return Ok(None) };
-    let session = state.store.session(&hash(&secret)).await?.filter(|s| now < s.expires_at);
+    let session = state.store.session(&hash(&secret)).await?.filter(|s| state.clock.now() < s.expires_at);
     Ok(session.map(|s| Caller {
         principal: s.principal,
         via: Via::Session(secret),

@@ -11,6 +11,7 @@ pub mod cursor;
 pub mod error;
 pub mod extract;
 pub mod fields;
+pub mod known_keys;
 pub mod middleware;
 pub mod origin;
 pub mod pages;

@@ -2,6 +2,7 @@
 
 use super::auth::DemoUsers;
 use super::error::{ApiError, Code};
+use super::known_keys::KnownKeys;
 use crate::core::ids::TaskId;
 use crate::core::principal::Principal;
 use crate::core::resolve::Resolver;
@@ -69,6 +70,8 @@ pub struct Shared {
     parts: Parts,
     /// Languages in which anything is said here.
     pub languages: Vec<String>,
+    /// API keys that were proven a moment ago.
+    pub known_keys: KnownKeys,
 }
 
 impl Deref for Shared {
@@ -94,7 +97,7 @@ impl AppState {
         let own = ["en", "zh-CN"].map(str::to_owned);
         let said = parts.catalogue.actions.iter().flat_map(|a| a.title.0.keys().cloned());
         let languages: BTreeSet<String> = own.into_iter().chain(said.filter(|l| !l.is_empty())).collect();
-        Self(Arc::new(Shared { parts, languages: languages.into_iter().collect() }))
+        Self(Arc::new(Shared { parts, languages: languages.into_iter().collect(), known_keys: KnownKeys::default() }))
     }
 
     /// Whether the node is going down.

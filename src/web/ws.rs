@@ -61,7 +61,7 @@ fn authenticate(state: AppState) -> Authenticate {
     Arc::new(move |token| {
         let state = state.clone();
         Box::pin(async move {
-            let found = auth::caller_of_key(state.store.as_ref(), &token, state.clock.now()).await;
+            let found = auth::caller_of_key(&state, &token).await;
             if let Err(e) = &found {
                 tracing::warn!("a token could not be looked up: {e}");
             }

@@ -1,5 +1,7 @@
 //! Whether the process lives, and whether it can do its work.
 
+use crate::core::ids::TaskId;
+use crate::store::logs::LogParams;
 use crate::web::state::AppState;
 use axum::Json;
 use axum::extract::State;
@@ -19,8 +21,11 @@ pub async fn healthz() -> Json<Value> {
 pub async fn readyz(State(state): State<AppState>) -> (StatusCode, Json<Value>) {
     let word = |answered: bool| if answered { "ok" } else { "down" };
     let database = tokio::time::timeout(PATIENCE, state.store.now()).await.is_ok_and(|now| now.is_ok());
+    // A log store that is down is told, and keeps the node ready: tasks run without it.
+    let probe = LogParams { limit: 1, ..LogParams::default() };
+    let logs = tokio::time::timeout(PATIENCE, state.logs.part(TaskId::new(), probe)).await.is_ok_and(|p| p.is_ok());
     let node = if state.is_draining() { "draining" } else { "ok" };
     let ready = database && node == "ok";
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    (status, Json(json!({"parts": {"database": word(database), "node": node}})))
+    (status, Json(json!({"parts": {"database": word(database), "logs": word(logs), "node": node}})))
 }

@@ -170,6 +170,17 @@ async fn a_socket_opens_for_own_and_listed_pages_and_for_keys_without_one() {
 }
 
 #[tokio::test]
+async fn a_head_that_does_not_come_to_its_end_is_cut_and_holds_up_nobody() {
+    let api = Api::start().await;
+    let mut slow = TcpStream::connect(api.base.trim_start_matches("http://")).await.unwrap();
+    slow.write_all(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ").await.unwrap();
+    assert_eq!(api.nobody().get("/healthz").await.status, 200);
+    let mut rest = Vec::new();
+    let cut = tokio::time::timeout(Duration::from_secs(30), slow.read_to_end(&mut rest)).await;
+    assert!(cut.is_ok(), "it is closed from our side");
+}
+
+#[tokio::test]
 async fn a_stop_answers_what_is_under_way_and_waits_for_no_idle_or_half_sent_connection() {
     let api = Api::start().await;
     let address = api.base.trim_start_matches("http://").to_owned();
