@@ -40,7 +40,6 @@ struct Place {
     /// The last product that is in the new index.
     after: String,
     done: i64,
-    total: i64,
 }
 
 #[async_trait]
@@ -49,11 +48,13 @@ impl Handler for Rebuild {
         let params: Params = step::params(cx)?;
         let place = match step::place(cx)? {
             Some(place) => place,
-            None => Place { after: String::new(), done: 0, total: step::count(cx, COUNT, Vec::new()).await? },
+            None => Place { after: String::new(), done: 0 },
         };
+        // Counted anew each time: a sync that runs beside this may add products.
+        let total = step::count(cx, COUNT, Vec::new()).await?;
         let task = cx.task().id.to_string();
         let products = cx.query(NEXT, vec![place.after.as_str().into(), params.batch.into()]).await?;
-        let said = Said { total: Some(place.total), unit: "products", phase: "index", ..Said::default() };
+        let said = Said { total: Some(total), unit: "products", phase: "index", ..Said::default() };
         let Some(last) = products.last() else {
             cx.execute(DROP_OLD, vec![task.as_str().into()]);
             let sums = cx.query(SUMS, vec![task.into()]).await?;
@@ -75,7 +76,7 @@ impl Handler for Rebuild {
         let log = vec![format!("{found} products up to {after}: {} entries.", entries.len())];
         cx.execute_many(ADD, entries);
         let rows = Rows { ok: found, ..Rows::default() };
-        let next = Place { after, done, ..place };
+        let next = Place { after, done };
         Ok(step::more(&next, params.pause, Said { current: done, message, rows, log, ..said }))
     }
 }
