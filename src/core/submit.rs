@@ -117,6 +117,7 @@ impl Submit {
             record: self.record.clone(),
             idempotency_key: self.keys.iter().find(|k| k.kind == KeyKind::Caller).map(|k| k.key.clone()),
             suppressed: 0,
+            superseded: false,
             concurrency: self.slot.as_ref().map(|s| s.concurrency.clone()),
             slot_held: false,
             gated: false,

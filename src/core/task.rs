@@ -247,6 +247,9 @@ pub struct Task {
     pub idempotency_key: Option<String>,
     /// Clicks that were answered with this task instead of a new one.
     pub suppressed: i64,
+    /// A newer task has taken over one of its idempotency keys, the caller's or the one from `fields`: it ended without
+    /// success and must not go on beside the newer one.
+    pub superseded: bool,
     /// The concurrency key.
     pub concurrency: Option<Concurrency>,
     /// Holds a slot of its key.

@@ -398,8 +398,11 @@ pub fn can(task: &Task, who: &Principal, action: Option<&Action>) -> Vec<&'stati
         }
         State::Cancelling => {}
         State::Failed | State::Cancelled => {
+            if clickable && !task.superseded {
+                can.push("resume");
+            }
             if clickable {
-                can.extend(["resume", "retry"]);
+                can.push("retry");
             }
             can.push("delete");
         }

@@ -27,6 +27,7 @@ pub(crate) const COLUMNS: &[&str] = &[
     "revision",
     "head",
     "suppressed",
+    "superseded",
     "concurrency_key",
     "concurrency_limit",
     "concurrency_hold",
@@ -118,6 +119,7 @@ fn encode_rest(task: &Task, to: &mut impl Bind) {
     to.int(Some(task.revision.0));
     to.int(Some(task.head.0));
     to.int(Some(task.suppressed));
+    to.int(Some(task.superseded.into()));
     let concurrency = task.concurrency.as_ref();
     to.text(concurrency.map(|c| c.key.as_str()));
     to.int(concurrency.map(|c| c.limit.into()));
@@ -220,6 +222,7 @@ pub(crate) fn decode(row: &mut impl Columns) -> Result<Task> {
     let revision = Revision(need(row.int()?, "revision")?);
     let head = Head(need(row.int()?, "head")?);
     let suppressed = need(row.int()?, "suppressed")?;
+    let superseded = row.int()? == Some(1);
     let concurrency = match (row.text()?, row.int()?, row.text()?) {
         (Some(key), Some(limit), hold) => Some(Concurrency {
             key,
@@ -243,6 +246,7 @@ pub(crate) fn decode(row: &mut impl Columns) -> Result<Task> {
         revision,
         head,
         suppressed,
+        superseded,
         concurrency,
         slot_held: row.int()? == Some(1),
         gated: row.int()? == Some(1),

@@ -2,14 +2,13 @@
 //!
 //! A task that the caller may not see does not exist here.
 
-use super::super::tx::{KeyName, Tx};
+use super::super::tx::{Tx, Under};
 use super::super::{AskParams, Asked, Mark, MarkParams, Result, Written};
 use super::work::{Work, slot_key};
 use crate::core::change::Change;
 use crate::core::ids::TaskId;
 use crate::core::lifecycle::Ask;
 use crate::core::principal::Principal;
-use crate::core::submit::KeyKind;
 use crate::core::task::Task;
 use crate::core::transition::Refused;
 use std::collections::BTreeSet;
@@ -50,13 +49,13 @@ async fn ask_one(tx: &mut dyn Tx, work: &mut Work, item: &AskParams) -> Result<s
     let Some(task) = work.get(item.task) else { return Ok(Ok(false)) };
     let mut key_full = None;
     if item.ask == Ask::Resume {
-        if task.state.is_final() && superseded(tx, task).await? {
+        if task.state.is_final() && task.superseded {
             return Ok(Err(Refusal::Superseded));
         }
         if let (Some(key), false) = (slot_key(task), task.slot_held) {
             let limit = task.concurrency.as_ref().map_or(0, |c| c.limit);
             if work.must_wait(tx, &key, limit).await? {
-                let ahead = work.key_tasks(tx, &key, super::super::tx::Under::Holders).await?;
+                let ahead = work.key_tasks(tx, &key, Under::Holders).await?;
                 key_full = Some(ahead.first().copied());
             }
         }
@@ -64,13 +63,6 @@ async fn ask_one(tx: &mut dyn Tx, work: &mut Work, item: &AskParams) -> Result<s
     work.step.actor = Some(item.caller.user.clone());
     let asked = work.apply(item.task, |task, step| task.ask(item.ask, item.reason.as_deref(), key_full, step));
     Ok(asked.map_err(Refusal::State))
-}
-
-async fn superseded(tx: &mut dyn Tx, task: &Task) -> Result<bool> {
-    let Some(key) = &task.idempotency_key else { return Ok(false) };
-    let name =
-        KeyName { tenant: task.tenant.clone(), action: task.action.clone(), kind: KeyKind::Caller, key: key.clone() };
-    Ok(tx.key_rows(&[name]).await?.first().is_some_and(|row| row.task != task.id))
 }
 
 /// The verb: deletes ended tasks with all that is theirs.

@@ -11,6 +11,7 @@ use crate::core::idempotency::{Verdict, decide, mismatch};
 use crate::core::ids::TaskId;
 use crate::core::lifecycle::Ask;
 use crate::core::submit::{KeyClaim, SlotClaim, Submit, SubmitRefusal, Submitted};
+use crate::core::task::State;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -164,6 +165,7 @@ impl Flow {
         for claim in &item.keys {
             let name = key_name(item, claim);
             let fingerprint = item.fingerprint.clone();
+            self.supersede(&name);
             let row = KeyRow { name: name.clone(), task: id, keep_ms: claim.keep_ms, fingerprint };
             self.keys.insert(name.clone(), row.clone());
             self.given.insert(name, row);
@@ -172,6 +174,14 @@ impl Flow {
             self.take_slot(tx, item, slot, id).await?;
         }
         Ok(Answer::Created(id))
+    }
+
+    /// The key passes on: its last holder, if it ended without success, must not be resumed beside the new one.
+    fn supersede(&mut self, name: &KeyName) {
+        let Some(id) = self.keys.get(name).map(|row| row.task) else { return };
+        if self.work.get(id).is_some_and(|t| matches!(t.state, State::Failed | State::Cancelled) && !t.superseded) {
+            self.work.apply(id, |task, _| task.superseded = true);
+        }
     }
 
     /// The new task takes a slot of its key or waits for one.

@@ -30,7 +30,7 @@ store_suite! {
 }
 
 /// Situations: a task, and what led to it.
-const SITUATIONS: [&str; 14] = [
+const SITUATIONS: [&str; 15] = [
     "queued",
     "scheduled",
     "blocked",
@@ -45,6 +45,7 @@ const SITUATIONS: [&str; 14] = [
     "succeeded",
     "failed",
     "cancelled",
+    "superseded",
 ];
 
 async fn brought(f: &Fixture, situation: &str) -> TaskId {
@@ -64,6 +65,13 @@ async fn brought(f: &Fixture, situation: &str) -> TaskId {
             f.claim_task(other).await;
             f.claim(1).await;
             assert!(f.get(id).await.gated);
+            return id;
+        }
+        "superseded" => {
+            let key = TaskId::new().to_string();
+            let id = f.new_task(keyed(&key)).await;
+            f.must(id, Ask::Cancel).await;
+            f.new_task(keyed(&key)).await;
             return id;
         }
         _ => f.new_task(click()).await,
@@ -121,6 +129,7 @@ async fn what_can_be_asked_is_what_the_buttons_show_in_every_situation(f: &Fixtu
             let changed = match f.ask_as(&bob(), id, ask).await {
                 Asked::Done { changed, .. } => changed,
                 Asked::Refused(_) => false,
+                Asked::Superseded if situation == "superseded" => false,
                 other => panic!("{situation}, {word}: {other:?}"),
             };
             assert_eq!(changed, shown, "{situation}: {word} is shown {shown}");

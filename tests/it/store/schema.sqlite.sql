@@ -100,6 +100,7 @@ CREATE TABLE taskbell_tasks (
     record_id TEXT,
     idempotency_key TEXT,
     suppressed INTEGER NOT NULL,
+    superseded INTEGER NOT NULL,
     concurrency_key TEXT,
     concurrency_limit INTEGER,
     concurrency_hold TEXT,

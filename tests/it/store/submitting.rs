@@ -23,6 +23,7 @@ store_suite! {
     an_unfinished_holder_is_returned_refused_or_replaced_as_the_action_says
     a_success_holds_its_key_until_keep_after_its_end
     a_failed_cancelled_or_deleted_holder_holds_nothing
+    whoever_lost_a_key_of_either_kind_cannot_go_on_beside_its_new_holder
     a_callers_key_comes_first_and_fields_apply_beside_it
     another_body_under_one_key_is_told_by_its_paths_and_never_by_values
     a_holder_that_the_caller_may_not_see_is_a_conflict_without_data
@@ -146,6 +147,23 @@ async fn a_failed_cancelled_or_deleted_holder_holds_nothing(f: &Fixture) {
     // Whoever lost the key cannot come back beside the new holder.
     for id in [failed, cancelled] {
         assert_eq!(f.ask(id, Ask::Resume).await, taskbell::store::Asked::Superseded);
+    }
+}
+
+async fn whoever_lost_a_key_of_either_kind_cannot_go_on_beside_its_new_holder(f: &Fixture) {
+    for claim in [key("k"), fields_key("k")] {
+        let click = || Submit { keys: vec![claim.clone()], ..click() };
+        let failed = f.new_task(click()).await;
+        f.end(&f.claim_task(failed).await, gives_up()).await;
+        f.must(failed, Ask::Resume).await;
+        assert!(matches!(f.click(click()).await, Submitted::Replayed(t) if t.id == failed), "it has its key again");
+        f.end(&f.claim_task(failed).await, gives_up()).await;
+        let newer = f.new_task(click()).await;
+        assert_eq!(f.ask(failed, Ask::Resume).await, taskbell::store::Asked::Superseded);
+        assert!(f.get(failed).await.superseded && !f.get(newer).await.superseded);
+        f.must(newer, Ask::Cancel).await;
+        f.must(newer, Ask::Resume).await;
+        f.end(&f.claim_task(newer).await, done()).await;
     }
 }
 
