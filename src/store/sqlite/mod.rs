@@ -3,6 +3,7 @@
 //! One process serves a SQLite file; the command line may write beside it and waits its turn. `synchronous` is FULL unless
 //! set otherwise: an acknowledged commit survives a power loss. With NORMAL it survives a crash of the process only.
 
+mod clock;
 mod read;
 mod tx;
 
@@ -10,7 +11,7 @@ use super::migrate::{self, Dialect, Migrations};
 use super::tx::Tx;
 use super::{Result, StoreError};
 use crate::core::effect::{Effect, SqlValue};
-use crate::core::time::Millis;
+use clock::FileClock;
 use sqlx::sqlite::{
     SqliteArguments, SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool, SqlitePoolOptions,
     SqliteRow, SqliteSynchronous,
@@ -18,8 +19,8 @@ use sqlx::sqlite::{
 use sqlx::{Arguments as _, Column as _, Connection as _, Row as _, TypeInfo as _, ValueRef as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::atomic::AtomicI64;
+use std::time::Duration;
 
 /// How long a writer waits for another process (the command line) before it is told that the file is busy.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -54,26 +55,6 @@ impl SqliteOptions {
     /// A file with full durability.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), durability: Durability::Full, clock_shift_ms: Arc::default(), clock_held: false }
-    }
-}
-
-/// The clock of the file. SQLite asks the clock of the machine that its process runs on, which is ours too: reading it here
-/// spares each transaction a statement.
-#[derive(Clone, Debug)]
-struct FileClock {
-    shift_ms: Arc<AtomicI64>,
-    held: bool,
-}
-
-impl FileClock {
-    fn now(&self) -> Millis {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        self.at(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
-    }
-
-    fn at(&self, read_ms: i64) -> Millis {
-        let shift_ms = self.shift_ms.load(Ordering::Relaxed);
-        Millis(if self.held { shift_ms } else { read_ms + shift_ms })
     }
 }
 
@@ -114,7 +95,7 @@ impl SqliteStore {
             .connect_with(connect.read_only(true))
             .await
             .map_err(fault)?;
-        let clock = FileClock { shift_ms: options.clock_shift_ms, held: options.clock_held };
+        let clock = FileClock::new(options.clock_shift_ms, options.clock_held);
         Ok(Self { writer, readers, epoch: epoch.0, clock })
     }
 

@@ -42,7 +42,10 @@ const CLOCKS: &[(&str, &str)] = &[
     ("src/app/clock.rs", "the clock that everybody is given"),
     ("src/clock.rs", "the clock that everybody is given"),
     ("src/store/memory/", "the reference model has no database whose clock it could read"),
-    ("src/store/sqlite/mod.rs", "the clock of a SQLite file is the machine's, and a statement that asks it costs time"),
+    (
+        "src/store/sqlite/clock.rs",
+        "the clock of a SQLite file is the machine's, and a statement that asks it costs time",
+    ),
     ("src/store/beside.rs", "the age of what it keeps in memory"),
     ("src/cli/", "a client draws by its own clock"),
     ("src/handler/script/", "a script is stopped by real time, in a process of its own"),
