@@ -129,8 +129,9 @@ pub trait Tx: Send {
     /// Gives keys to tasks.
     async fn put_key_rows(&mut self, rows: &[KeyRow]) -> Result<()>;
 
-    /// How many hold a concurrency key and how many wait; locks the key against other changes of its slots.
-    async fn key_use(&mut self, key: &SlotKey) -> Result<KeyUse>;
+    /// How many hold a concurrency key and how many wait, counted up to `waiting_most`; locks the key against other changes
+    /// of its slots.
+    async fn key_use(&mut self, key: &SlotKey, waiting_most: u32) -> Result<KeyUse>;
     /// Tasks under a concurrency key, locked.
     async fn key_tasks(&mut self, key: &SlotKey, under: Under, limit: usize) -> Result<Vec<Task>>;
     /// Concurrency keys with a free slot behind which somebody waits.

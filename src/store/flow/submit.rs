@@ -24,7 +24,10 @@ enum Answer {
 
 /// The verb.
 pub async fn submit(mut tx: Box<dyn Tx>, items: Vec<Submit>) -> Result<Written<Vec<Submitted>>> {
-    let mut flow = Flow { work: Work::begin(tx.as_mut()).await?, keys: BTreeMap::new(), given: BTreeMap::new() };
+    let mut work = Work::begin(tx.as_mut()).await?;
+    // Whether a queue is full, and who is cancelled in it, is a question to all of it.
+    work.count_waiters = u32::MAX;
+    let mut flow = Flow { work, keys: BTreeMap::new(), given: BTreeMap::new() };
     flow.look_up(tx.as_mut(), &items).await?;
     let mut answers = Vec::with_capacity(items.len());
     for item in &items {

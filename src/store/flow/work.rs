@@ -19,6 +19,9 @@ pub(super) struct Mark {
     documents: usize,
 }
 
+/// How many waiters of a key are counted where it matters only that there are some: more are never let in at once.
+const WAITERS_SEEN: u32 = 1_000;
+
 struct Entry {
     before: Option<Task>,
     task: Task,
@@ -30,6 +33,8 @@ pub(super) struct Work {
     pub step: Step,
     /// Documents to store.
     pub documents: Vec<Document>,
+    /// Waiters of a key are counted up to here, so that the end of a chunk costs the same with a hundred thousand of them.
+    pub count_waiters: u32,
     tasks: BTreeMap<TaskId, Entry>,
     uses: BTreeMap<SlotKey, KeyUse>,
     freed: BTreeSet<SlotKey>,
@@ -41,6 +46,7 @@ impl Work {
         Ok(Self {
             step: Step::at(tx.now().await?),
             documents: Vec::new(),
+            count_waiters: WAITERS_SEEN,
             tasks: BTreeMap::new(),
             uses: BTreeMap::new(),
             freed: BTreeSet::new(),
@@ -110,12 +116,14 @@ impl Work {
         }
     }
 
-    /// How a concurrency key is used, this transaction's own changes included.
+    /// How a concurrency key is used, this transaction's own changes included; waiters counted up to `count_waiters`.
     pub async fn key_use(&mut self, tx: &mut dyn Tx, key: &SlotKey) -> Result<KeyUse> {
         if let Some(known) = self.uses.get(key) {
             return Ok(*known);
         }
-        let mut in_use = tx.key_use(key).await?;
+        // Those that this transaction lets in are still among the waiters in the database.
+        let most = self.count_waiters.saturating_add(self.tasks.len() as u32);
+        let mut in_use = tx.key_use(key, most).await?;
         for entry in self.tasks.values().filter(|e| slot_key(&e.task).as_ref() == Some(key)) {
             let (held, gated) = entry.before.as_ref().map_or((false, false), |b| (b.slot_held, b.gated));
             in_use.held = shifted(in_use.held, held, entry.task.slot_held);

@@ -170,10 +170,10 @@ impl Tx for MemoryTx {
         Ok(())
     }
 
-    async fn key_use(&mut self, key: &SlotKey) -> Result<KeyUse> {
+    async fn key_use(&mut self, key: &SlotKey, waiting_most: u32) -> Result<KeyUse> {
         let held = self.tables.holders.get(key).map_or(0, |ids| ids.len() as u32);
         let waiting = self.tables.waiters.get(key).map_or(0, |turns| turns.len() as u32);
-        Ok(KeyUse { held, waiting })
+        Ok(KeyUse { held, waiting: waiting.min(waiting_most) })
     }
 
     async fn key_tasks(&mut self, key: &SlotKey, under: Under, limit: usize) -> Result<Vec<Task>> {

@@ -172,8 +172,8 @@ impl Tx for SqliteTx {
         self.run(&SQLITE.put_key_rows, Value::from(batch).to_string()).await
     }
 
-    async fn key_use(&mut self, key: &SlotKey) -> Result<KeyUse> {
-        let query = sqlx::query(SQLITE.key_use.as_str()).bind(&key.0).bind(&key.1);
+    async fn key_use(&mut self, key: &SlotKey, waiting_most: u32) -> Result<KeyUse> {
+        let query = sqlx::query(SQLITE.key_use.as_str()).bind(&key.0).bind(&key.1).bind(i64::from(waiting_most));
         let row = query.fetch_one(&mut *self.tx).await.map_err(fault)?;
         Ok(KeyUse { held: row.try_get(0).map_err(fault)?, waiting: row.try_get(1).map_err(fault)? })
     }
