@@ -1,2 +1,3 @@
--- New tasks. Values are bound one by one: a JSON array that SQL opens costs three times as much (docs/performance.md).
-INSERT INTO taskbell_tasks (@names) VALUES @rows
+-- New tasks. OR FAIL: whoever fails rolls the transaction back anyway, so SQLite need not keep a journal of the statement.
+-- Values are bound one by one: a JSON array that SQL opens costs three times as much (docs/performance.md).
+INSERT OR FAIL INTO taskbell_tasks (@names) VALUES @rows
