@@ -61,7 +61,7 @@ async fn main() {
     let began = Instant::now();
     let mut figures = Figures::new(Plain::open().await);
     for _ in 0..scale.rounds {
-        if scale.wants("submits in process") {
+        if scale.wants("submits in process, 32 at once") {
             figures.take("submits in process, 32 at once", Unit::PerSecond, || work::submits(scale.submits)).await;
         }
         if scale.wants("progress reports stored") {
@@ -71,19 +71,19 @@ async fn main() {
     if scale.wants("progress reports taken") {
         figures.take("progress reports taken", Unit::PerSecond, work::reports_taken).await;
     }
-    if scale.wants("drained") {
+    if scale.wants("tasks drained") {
         figures.take("tasks drained", Unit::PerSecond, || work::drained(scale.waiting)).await;
     }
-    if scale.wants("pick-up") {
+    if scale.wants("pick-up latency") {
         figures.before_each().await;
         let latencies = work::pick_ups(scale.clicks).await;
         figures.tell("pick-up latency, p50", Unit::Ms, figures::quantile(&latencies, 0.5));
         figures.tell("pick-up latency, p99", Unit::Ms, figures::quantile(&latencies, 0.99));
     }
-    if scale.wants("claim") {
+    if scale.wants("a claim of 16") {
         claims::measure(&mut figures, scale.others).await;
     }
-    if scale.wants("HTTP") || scale.wants("socket") {
+    if scale.wants("submits over HTTP") || scale.wants("memory of an idle socket") {
         server::measure(&mut figures, &scale).await;
     }
     figures.print(began.elapsed());
