@@ -81,10 +81,11 @@ async fn submits(server: &Server, keys: &[String], count: usize) -> f64 {
     let each = count / CLIENTS;
     let url = format!("{}/api/v1/tasks", server.url());
     let body = json!({"action": "noop", "params": {"customer": 4711}, "runAt": "2040-01-01T00:00:00Z"}).to_string();
+    let each_own: Vec<reqwest::Client> = keys[..CLIENTS].iter().map(|_| reqwest::Client::new()).collect();
     let mut clients = JoinSet::new();
     let began = Instant::now();
-    for key in &keys[..CLIENTS] {
-        let (http, url, body, key) = (reqwest::Client::new(), url.clone(), body.clone(), key.clone());
+    for (http, key) in each_own.into_iter().zip(keys) {
+        let (url, body, key) = (url.clone(), body.clone(), key.clone());
         clients.spawn(async move {
             for _ in 0..each {
                 let request = http.post(&url).bearer_auth(&key).header("content-type", "application/json");
