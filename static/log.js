@@ -1,5 +1,5 @@
 /**
- * The live log of one task: the last 200 lines, then what comes.
+ * The live log of one task: the last 200 lines, then what comes; earlier ones by a button, a part at a time.
  *
  * Follows the end until the person scrolls up, and offers the way back. What is missing between two lines is a visible
  * mark with its number; at most 2,000 lines are in the document, the oldest go first, and the whole log is a download. A
@@ -12,6 +12,7 @@ import { t } from './i18n.js';
 import { timeElement } from './time.js';
 
 const FIRST = 200;
+const EARLIER = 500;
 const MOST = 2_000;
 const LONGEST = 4_000;
 const NEAR_END_PX = 24;
@@ -21,9 +22,11 @@ export class TaskLog {
   #id;
   #list = h('ol', { class: 'tb-log', tabindex: '0', role: 'log', 'aria-live': 'off', 'aria-label': t('task.log') });
   #latest = h('button', { class: 'tb-button tb-log-latest', type: 'button', 'data-size': 'small', hidden: true, onclick: () => this.#follow(true) }, icon('down'), t('log.latest'));
+  #earlier = h('button', { class: 'tb-button', type: 'button', 'data-size': 'small', hidden: true, onclick: () => this.#showEarlier() }, t('log.earlier'));
   #fault = h('p', { class: 'tb-banner', hidden: true }, t('log.failed'));
   #empty = h('p', { class: 'tb-log-empty' }, t('log.empty'));
   #following = true;
+  #first = 0;
   #last = 0;
   #early = [];
   #box;
@@ -38,6 +41,7 @@ export class TaskLog {
       h('div', { class: 'tb-log-tools' },
         h('label', { class: 'tb-check' }, this.#box, t('log.follow')),
         h('label', { class: 'tb-check' }, aloud, t('log.announce')),
+        this.#earlier,
         h('a', { class: 'tb-link', href: address(`api/v1/tasks/${id}/logs/download`).href, download: true }, t('log.download'))),
       this.#fault, this.#empty, this.#list, this.#latest);
   }
@@ -53,6 +57,8 @@ export class TaskLog {
       const { items, dropped } = await call('GET', `api/v1/tasks/${this.#id}/logs?before=${Number.MAX_SAFE_INTEGER}&limit=${FIRST}`);
       if (dropped > 0) this.#list.append(mark(t('log.dropped', { n: dropped })));
       this.#append([...items].sort((one, other) => one.seq - other.seq));
+      this.#first = items.length > 0 ? Math.min(...items.map((line) => line.seq)) : 0;
+      this.#offerEarlier(items.length === FIRST);
     } catch {
       setAttribute(this.#fault, 'hidden', false);
     }
@@ -66,6 +72,37 @@ export class TaskLog {
     setAttribute(this.#fault, 'hidden', true);
     if (this.#early) this.#early.push(lines);
     else this.#append(lines);
+  }
+
+  /** Puts the part before the first shown line in front of it, and keeps what the person looks at where it is. */
+  async #showEarlier() {
+    setAttribute(this.#earlier, 'disabled', true);
+    try {
+      const { items } = await call('GET', `api/v1/tasks/${this.#id}/logs?before=${this.#first}&limit=${EARLIER}`);
+      this.#follow(false);
+      const height = this.#list.scrollHeight;
+      let last = 0;
+      const nodes = [];
+      for (const line of [...items].sort((one, other) => one.seq - other.seq)) {
+        if (last > 0 && line.seq > last + 1) nodes.push(mark(t('log.gap', { n: line.seq - last - 1 })));
+        nodes.push(lineElement(line));
+        last = line.seq;
+      }
+      if (last > 0 && this.#first > last + 1) nodes.push(mark(t('log.gap', { n: this.#first - last - 1 })));
+      this.#list.prepend(...nodes);
+      this.#list.scrollTop += this.#list.scrollHeight - height;
+      if (items.length > 0) this.#first = Math.min(...items.map((line) => line.seq));
+      this.#offerEarlier(items.length === EARLIER);
+    } catch {
+      setAttribute(this.#fault, 'hidden', false);
+    } finally {
+      setAttribute(this.#earlier, 'disabled', false);
+    }
+  }
+
+  /** There is more, and room for it in the document; beyond that the download has it all. */
+  #offerEarlier(more) {
+    this.#earlier.hidden = !more || this.#list.childElementCount + EARLIER > MOST;
   }
 
   #append(lines) {

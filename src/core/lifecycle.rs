@@ -170,7 +170,9 @@ impl Task {
     /// The attempt that runs, waits or ended, from 1.
     #[must_use]
     pub fn attempt(&self) -> u32 {
-        (self.attempts + 1).min(self.max_attempts.max(1))
+        // An ended task makes no further attempt: it stands at the last one that was made.
+        let attempt = if self.state.is_final() { self.attempts.max(1) } else { self.attempts + 1 };
+        attempt.min(self.max_attempts.max(1))
     }
 
     /// A node takes the next chunk. The caller has seen to the slot of a concurrency key.

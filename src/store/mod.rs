@@ -351,6 +351,11 @@ pub trait Store: Send + Sync {
     /// The database's now; also the cheapest proof that it answers.
     async fn now(&self) -> Result<Millis>;
 
+    /// Whether the database takes writes: begins a transaction and ends it.
+    async fn ready(&self) -> Result<()> {
+        self.begin().await?.now().await.map(|_| ())
+    }
+
     /// Begins a writing transaction. All writing verbs are built on it; an adapter overrides a verb only where its flow
     /// has to differ.
     async fn begin(&self) -> Result<Box<dyn tx::Tx>>;

@@ -6,6 +6,7 @@
 //! elsewhere can reach it by pointing its own name here.
 
 use super::state::WebSettings;
+use axum::http::uri::Authority;
 use axum::http::{HeaderMap, header};
 use std::net::IpAddr;
 
@@ -59,10 +60,11 @@ fn host(headers: &HeaderMap) -> Option<String> {
 #[must_use]
 pub fn is_loopback_host(headers: &HeaderMap) -> bool {
     let Some(host) = host(headers) else { return false };
-    let name = match host.strip_prefix('[') {
-        Some(v6) => v6.split(']').next().unwrap_or_default(),
-        None => host.split(':').next().unwrap_or_default(),
-    };
+    let Ok(authority) = host.parse::<Authority>() else { return false };
+    if host.contains('@') {
+        return false;
+    }
+    let name = authority.host().trim_start_matches('[').trim_end_matches(']');
     name == "localhost" || name.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 

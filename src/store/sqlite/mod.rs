@@ -16,7 +16,7 @@ use sqlx::sqlite::{
     SqliteArguments, SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool, SqlitePoolOptions,
     SqliteRow, SqliteSynchronous,
 };
-use sqlx::{Arguments as _, Column as _, Connection as _, Row as _, TypeInfo as _, ValueRef as _};
+use sqlx::{Arguments as _, Column as _, Connection as _, Row as _, Sqlite, Transaction, TypeInfo as _, ValueRef as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
@@ -103,8 +103,20 @@ impl SqliteStore {
     }
 
     async fn begin_write(&self) -> Result<Box<dyn Tx>> {
-        let tx = self.writer.begin_with("BEGIN IMMEDIATE").await.map_err(fault)?;
-        Ok(Box::new(tx::SqliteTx::new(tx, self.clock.clone())))
+        Ok(Box::new(tx::SqliteTx::new(self.begin_immediate().await?, self.clock.clone())))
+    }
+
+    /// A transaction on the writer connection. After some faults (a full disk) SQLite rolls back by itself, and the driver
+    /// then takes the connection to be inside a transaction for ever: such a connection is closed and opened anew.
+    async fn begin_immediate(&self) -> Result<Transaction<'static, Sqlite>> {
+        match self.writer.begin_with("BEGIN IMMEDIATE").await {
+            Err(sqlx::Error::InvalidSavePointStatement | sqlx::Error::BeginFailed) => {
+                tracing::warn!("the writer connection lost count of its transactions and is opened anew");
+                self.writer.acquire().await.map_err(fault)?.close().await.map_err(fault)?;
+                self.writer.begin_with("BEGIN IMMEDIATE").await.map_err(fault)
+            }
+            begun => begun.map_err(fault),
+        }
     }
 }
 

@@ -321,7 +321,7 @@ impl Store for SqliteStore {
     }
 
     async fn execute(&self, statements: Vec<Effect>) -> Result<()> {
-        let mut tx = self.writer.begin_with("BEGIN IMMEDIATE").await.map_err(fault)?;
+        let mut tx = self.begin_immediate().await?;
         run_all(&mut tx, &statements).await.map_err(fault)?;
         tx.commit().await.map_err(fault)
     }

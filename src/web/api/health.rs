@@ -20,7 +20,7 @@ pub async fn healthz() -> Json<Value> {
 /// `GET /readyz`: 503 when a part is down or the node is going down.
 pub async fn readyz(State(state): State<AppState>) -> (StatusCode, Json<Value>) {
     let word = |answered: bool| if answered { "ok" } else { "down" };
-    let database = tokio::time::timeout(PATIENCE, state.store.now()).await.is_ok_and(|now| now.is_ok());
+    let database = tokio::time::timeout(PATIENCE, state.store.ready()).await.is_ok_and(|ready| ready.is_ok());
     // A log store that is down is told, and keeps the node ready: tasks run without it.
     let probe = LogParams { limit: 1, ..LogParams::default() };
     let logs = tokio::time::timeout(PATIENCE, state.logs.part(TaskId::new(), probe)).await.is_ok_and(|p| p.is_ok());

@@ -130,8 +130,10 @@ pub fn record_path(kind: &str, id: &str) -> String {
 #[must_use]
 pub fn safe_link(url: &str) -> Option<&str> {
     let http = url.starts_with("https://") || url.starts_with("http://");
-    let path = url.starts_with('/') && !url.starts_with("//") && !url.starts_with("/\\");
-    (http || path).then_some(url)
+    let path = url.starts_with('/') && !url.starts_with("//");
+    // Browsers drop tabs and line ends, and read a backslash as a slash: `/<tab>/host` would lead away.
+    let plain = !url.contains(|c: char| c.is_control() || c == '\\');
+    ((http || path) && plain).then_some(url)
 }
 
 #[cfg(test)]
@@ -159,7 +161,17 @@ mod tests {
     fn only_web_links_and_own_paths_are_followed() {
         assert_eq!(safe_link("https://erp.example.com/42"), Some("https://erp.example.com/42"));
         assert_eq!(safe_link("/imports/42"), Some("/imports/42"));
-        for hostile in ["javascript:alert(1)", "data:text/html,x", "//evil.test", "/\\evil.test", " https://x", ""] {
+        for hostile in [
+            "javascript:alert(1)",
+            "data:text/html,x",
+            "//evil.test",
+            "/\\evil.test",
+            "/\t/evil.test",
+            "/\n/evil.test",
+            "/x\u{7f}",
+            " https://x",
+            "",
+        ] {
             assert_eq!(safe_link(hostile), None, "{hostile}");
         }
     }

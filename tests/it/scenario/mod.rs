@@ -1,4 +1,5 @@
 //! Parts of a node at work together.
 
 mod engine;
+mod full_disk;
 mod logbook;
