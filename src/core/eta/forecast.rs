@@ -127,6 +127,9 @@ fn unevenness(path: &[Knot]) -> f64 {
     pairs.sum::<f64>() / (path.len().max(3) - 2) as f64
 }
 
+/// How far, as a log ratio, a history may lie from the measurement before it loses half of its certainty.
+const PRIOR_APART: f64 = 1.0;
+
 /// Mixes in what earlier tasks of the action took for the rest, each by its certainty. The prior fades with samples;
 /// the measurement is trusted less while little of the work is behind it, because the rest may be different.
 pub(super) fn with_prior(
@@ -143,8 +146,10 @@ pub(super) fn with_prior(
     let unseen = 0.3 * (1.0 - done_share);
     let sure = 1.0 / (measured.spread.powi(2) + unseen * unseen * 3.0 / n);
     let usual = 1.0 / (0.04 * (1.0 + 2.0 / f64::from(prior.successes.max(1)))) * 8.0 / (8.0 + n);
-    let share = usual / (usual + sure);
     let apart = (prior_ms / measured.middle_ms).ln();
+    // A history that says something quite different was of other work (small files, another machine): it counts for little.
+    let usual = usual / (1.0 + (apart / PRIOR_APART).powi(2));
+    let share = usual / (usual + sure);
     let variance = (1.0 - share) * measured.spread.powi(2) + share * 0.04 + share * (1.0 - share) * apart * apart;
     Forecast {
         middle_ms: measured.middle_ms * (share * apart).exp(),

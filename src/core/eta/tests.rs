@@ -293,6 +293,16 @@ fn any_call() -> impl Strategy<Value = Call> {
     ]
 }
 
+#[test]
+fn a_history_of_quite_other_work_does_not_hold_the_estimate_down() {
+    // Earlier tasks took 5 ms a unit, this one takes a second: the estimate follows what is measured.
+    let prior = Some(UnitPrior { ms_per_unit: 5.0, successes: 20 });
+    let task = Task::working(10).steps(0, 1_000, 1, 6);
+    let eta = task.estimator.read(at(6_000), &task.progress, Activity::Working, prior);
+    assert!((3..=6).contains(&eta.remaining_seconds.unwrap()), "{eta:?}");
+    assert_eq!(eta.basis, Some(Basis::Measured));
+}
+
 proptest! {
     #[test]
     fn no_order_of_calls_makes_an_answer_that_is_negative_past_or_half(
