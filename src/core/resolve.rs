@@ -189,6 +189,10 @@ impl Resolver {
                 fault(path, format!("must have 1 to {} bytes", limits::KEY_BYTES));
             }
         }
+        // `record=type:id` in a query is cut at the first colon.
+        if request.record.as_ref().is_some_and(|r| r.kind.contains(':')) {
+            fault("record.type", "must not contain a colon".into());
+        }
         match request.priority {
             Some(n) if !(-100..=100).contains(&n) => fault("priority", "must be between -100 and 100".into()),
             Some(n) if n > 0 && who.role == Role::User => fault("priority", "may be at most 0 for users".into()),

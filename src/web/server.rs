@@ -1,9 +1,9 @@
 //! Serves connections: what a client may take its time for, and how they end.
 //!
 //! The head of a request has [`HEAD_TIME`] to arrive, from the opening of the connection or the end of the answer before.
-//! When the service stops, no new connection is taken, requests under way are answered, idle and half-sent ones are closed
-//! at once; whatever is still open when the grace is over is cut. Upgraded sockets are not seen here: the push hub ends
-//! them.
+//! When the service stops, no new connection is taken, requests under way are answered and idle connections are closed at
+//! once; a half-sent request has its usual time to come to its end. Whatever is still open when the grace is over is cut.
+//! Upgraded sockets are not seen here: the push hub ends them.
 
 use axum::Router;
 use axum::extract::{ConnectInfo, Request};

@@ -127,6 +127,7 @@ fn a_record_is_of_the_type_that_the_action_sits_on_if_it_names_one() {
     assert!(on("plain", "invoice").is_empty() && on("on-imports", "import").is_empty());
     assert!(on("plain", "import").is_empty());
     assert_eq!(on("plain", ""), ["record.type: must have 1 to 255 bytes"]);
+    assert_eq!(on("plain", "a:b"), ["record.type: must not contain a colon"]);
     assert_eq!(on("on-imports", "invoice"), ["record.type: must be `import`, the record type of this action"]);
     assert!(faults(request("on-imports")).is_empty());
 }
