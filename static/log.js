@@ -12,7 +12,7 @@ import { t } from './i18n.js';
 import { timeElement } from './time.js';
 
 const FIRST = 200;
-const EARLIER = 500;
+const EARLIER = 200;
 const MOST = 2_000;
 const LONGEST = 4_000;
 const NEAR_END_PX = 24;
@@ -26,6 +26,7 @@ export class TaskLog {
   #fault = h('p', { class: 'tb-banner', hidden: true }, t('log.failed'));
   #empty = h('p', { class: 'tb-log-empty' }, t('log.empty'));
   #following = true;
+  #missing = null;
   #first = 0;
   #last = 0;
   #early = [];
@@ -55,7 +56,10 @@ export class TaskLog {
   async start() {
     try {
       const { items, dropped } = await call('GET', `api/v1/tasks/${this.#id}/logs?before=${Number.MAX_SAFE_INTEGER}&limit=${FIRST}`);
-      if (dropped > 0) this.#list.append(mark(t('log.dropped', { n: dropped })));
+      if (dropped > 0) {
+        this.#missing = mark(t('log.dropped', { n: dropped }));
+        this.#list.append(this.#missing);
+      }
       this.#append([...items].sort((one, other) => one.seq - other.seq));
       this.#first = items.length > 0 ? Math.min(...items.map((line) => line.seq)) : 0;
       this.#offerEarlier(items.length === FIRST);
@@ -65,6 +69,11 @@ export class TaskLog {
     const early = this.#early;
     this.#early = null;
     for (const lines of early) this.#append(lines);
+  }
+
+  /** Shows the end; to be called when the element has come into the page, before which nothing can be scrolled. */
+  arrived() {
+    if (this.#following) this.#list.scrollTop = this.#list.scrollHeight;
   }
 
   /** Takes a log frame of the socket. */
@@ -89,7 +98,8 @@ export class TaskLog {
         last = line.seq;
       }
       if (last > 0 && this.#first > last + 1) nodes.push(mark(t('log.gap', { n: this.#first - last - 1 })));
-      this.#list.prepend(...nodes);
+      if (this.#missing?.isConnected) this.#missing.after(...nodes);
+      else this.#list.prepend(...nodes);
       this.#list.scrollTop += this.#list.scrollHeight - height;
       if (items.length > 0) this.#first = Math.min(...items.map((line) => line.seq));
       this.#offerEarlier(items.length === EARLIER);

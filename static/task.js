@@ -21,7 +21,10 @@ export function startTask(root, shared) {
   tasks.merge([first]);
   const part = Object.fromEntries([...root.querySelectorAll('[data-part]')].map((element) => [element.dataset.part, element]));
   const log = new TaskLog(first.id);
-  log.start().finally(() => part.log.replaceChildren(log.element));
+  log.start().finally(() => {
+    part.log.replaceChildren(log.element);
+    log.arrived();
+  });
   connection.subscribe(`task:${first.id}`, () => log.last);
   connection.addEventListener('log', ({ detail }) => detail.task === first.id && log.receive(detail));
   listenForActs(part.acts, tasks, () => tasks.get(first.id), (_, text) => {

@@ -168,7 +168,7 @@ pub struct KeyCreateArgs {
     /// Its rights, with commas [default: all that the role allows, but tasks:submit-as and worker].
     #[arg(long, value_name = "S", value_delimiter = ',', value_parser = scope_words())]
     pub scopes: Option<Vec<Scope>>,
-    /// How long it is valid, such as 90d [default: until it is deleted].
+    /// How long it is valid, such as 90d [default: without an end].
     #[arg(long, value_name = "TTL", value_parser = duration_ms)]
     pub ttl: Option<i64>,
 }

@@ -88,18 +88,19 @@ async fn run_chunk(
         continue_for_ms: (may_keep && !draining).then_some(engine.settings.lease_ms),
     };
     let committed = commit_until_lease_end(engine, commit.clone()).await?;
-    let committed = match committed.effect_fault {
-        None => committed,
+    let (end, committed) = match committed.effect_fault {
+        None => (commit.end, committed),
         Some(fault) => {
             engine.logbook.log(&origin, Level::Error, "taskbell", &format!("The database refused an effect: {fault}"));
             let failure =
                 Failure::new(ErrorKind::Handler, "effect-refused", "The database refused a row of this step.");
             let outcome = Outcome::Fail(failure.detail(fault));
             let end = ChunkEnd::Answered(Box::new(outcome));
-            commit_until_lease_end(engine, ChunkCommit { end, effects: Vec::new(), ..commit }).await?
+            let again = ChunkCommit { end, effects: Vec::new(), ..commit };
+            (again.end.clone(), commit_until_lease_end(engine, again).await?)
         }
     };
-    follow_up(engine, &origin, commit.end, committed, documents)
+    follow_up(engine, &origin, end, committed, documents)
 }
 
 /// What follows from a commit: the words in the log, and the next chunk if the lease was kept.
