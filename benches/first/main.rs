@@ -26,7 +26,7 @@ struct Scale {
     /// Only the figures whose name contains this.
     #[arg(long, default_value = "")]
     only: String,
-    /// How often the quick figures are taken; their medians are told.
+    /// How often the rates are taken; their medians are told.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
     /// Submits of one round, by 32 clients at once.
@@ -67,12 +67,12 @@ async fn main() {
         if scale.wants("progress reports stored") {
             figures.take("progress reports stored", Unit::PerSecond, work::reports_stored).await;
         }
+        if scale.wants("tasks drained") {
+            figures.take("tasks drained", Unit::PerSecond, || work::drained(scale.waiting)).await;
+        }
     }
     if scale.wants("progress reports taken") {
         figures.take("progress reports taken", Unit::PerSecond, work::reports_taken).await;
-    }
-    if scale.wants("tasks drained") {
-        figures.take("tasks drained", Unit::PerSecond, || work::drained(scale.waiting)).await;
     }
     if scale.wants("pick-up latency") {
         figures.before_each().await;
