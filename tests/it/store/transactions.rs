@@ -169,7 +169,9 @@ async fn the_clock_of_a_file_in_service_is_that_of_the_machine() {
         let from = machine() + shift_ms;
         let (read, written) = (store.now().await.unwrap().0, store.begin().await.unwrap().now().await.unwrap().0);
         let to = machine() + shift_ms;
-        assert!((from - 1..=to).contains(&read) && (from - 1..=to).contains(&written), "{from} {read} {written} {to}");
+        // A second of slack: the machine's clock is slewed now and then, the store's goes on evenly.
+        let near = from - 1_000..=to + 1_000;
+        assert!(near.contains(&read) && near.contains(&written), "{from} {read} {written} {to}");
     }
 }
 
