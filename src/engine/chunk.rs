@@ -122,24 +122,21 @@ fn follow_up(
     let kept = match committed.ended {
         Ended::Applied { continues } => continues,
         Ended::Repeated => task.under_way() && task.fencing_token == origin.token && task.chunks == origin.chunk,
-        Ended::Stale => false,
-    };
-    match committed.ended {
-        _ if kept => {
-            engine.running.renewed(task.id, task.fencing_token, engine.lease_end_from_now());
-            if let ChunkEnd::Answered(outcome) = end
-                && let Outcome::More { checkpoint: Some(checkpoint), .. } = *outcome
-            {
-                documents.checkpoint = Some(checkpoint);
-            }
-            Some(Claimed { task, documents })
-        }
         Ended::Stale => {
             tracing::warn!(task = %task.id, chunk = origin.chunk, "a chunk's end came too late and changed nothing");
-            None
+            false
         }
-        _ => None,
+    };
+    if !kept {
+        return None;
     }
+    engine.running.renewed(task.id, task.fencing_token, engine.lease_end_from_now());
+    if let ChunkEnd::Answered(outcome) = end
+        && let Outcome::More { checkpoint: Some(checkpoint), .. } = *outcome
+    {
+        documents.checkpoint = Some(checkpoint);
+    }
+    Some(Claimed { task, documents })
 }
 
 fn context(

@@ -28,6 +28,20 @@ fn counting() -> Arc<dyn Handler> {
     })
 }
 
+/// Ends its first chunk, and never the second; tells when it is there.
+fn stuck_in_the_second(reached: Arc<Notify>) -> Arc<dyn Handler> {
+    closure(move |call| {
+        let reached = reached.clone();
+        async move {
+            if call.chunk == 2 {
+                reached.notify_one();
+                std::future::pending::<()>().await;
+            }
+            answer(json!({"hasMore": true, "checkpoint": call.chunk, "current": call.chunk}))
+        }
+    })
+}
+
 #[tokio::test]
 async fn a_task_runs_chunk_by_chunk_to_its_true_end() {
     let folder = tempfile::tempdir().unwrap();
@@ -184,19 +198,7 @@ async fn a_forced_cancel_ends_at_once_and_the_late_chunk_changes_nothing() {
 async fn a_drain_hands_chunks_back_without_using_an_attempt_and_the_next_node_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let reached = Arc::new(Notify::new());
-    let stuck = {
-        let reached = reached.clone();
-        closure(move |call| {
-            let reached = reached.clone();
-            async move {
-                if call.chunk == 2 {
-                    reached.notify_one();
-                    std::future::pending::<()>().await;
-                }
-                answer(json!({"hasMore": true, "checkpoint": call.chunk, "current": call.chunk}))
-            }
-        })
-    };
+    let stuck = stuck_in_the_second(reached.clone());
     let mut settings = short_settings();
     settings.drain_grace_ms = 100;
     let mut slow = action("steps");
@@ -245,19 +247,7 @@ async fn effects_happen_with_the_checkpoint_and_a_refused_one_undoes_its_chunk_a
 async fn after_a_crash_the_next_start_takes_every_lease_and_goes_on_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let reached = Arc::new(Notify::new());
-    let stuck = {
-        let reached = reached.clone();
-        closure(move |call| {
-            let reached = reached.clone();
-            async move {
-                if call.chunk == 2 {
-                    reached.notify_one();
-                    std::future::pending::<()>().await;
-                }
-                answer(json!({"hasMore": true, "checkpoint": call.chunk, "current": call.chunk}))
-            }
-        })
-    };
+    let stuck = stuck_in_the_second(reached.clone());
     let mut settings = short_settings();
     // Leases that outlive the test: only the sweep at the start can free them.
     (settings.lease_ms, settings.heartbeat_ms) = (600_000, 200_000);
