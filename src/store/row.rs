@@ -4,7 +4,7 @@
 //! [`encode_changed`] write them in this order, [`decode`] reads them in this order. To add a column: the migrations, this
 //! file, a case in the store suite.
 
-use super::{Result, StoreError};
+use super::{Result, SortBy, StoreError};
 use crate::core::ids::{FencingToken, Head, Revision, TaskId};
 use crate::core::progress::Progress;
 use crate::core::task::{Concurrency, Hold, RecordRef, Rows, State, StopRequest, Task, TimelineEvent, WaitReason};
@@ -183,6 +183,16 @@ pub(crate) trait Columns {
     fn text(&mut self) -> Result<Option<String>>;
     /// The next column as a whole number.
     fn int(&mut self) -> Result<Option<i64>>;
+}
+
+/// What a page of a list continues after, beside the id.
+pub(crate) fn sort_value(task: &Task, sort: SortBy) -> i64 {
+    match sort {
+        SortBy::CreatedAt => task.created_at.0,
+        SortBy::UpdatedAt => task.updated_at.0,
+        SortBy::FinishedAt => task.finished_at.map_or(0, |m| m.0),
+        SortBy::Priority => i64::from(task.priority),
+    }
 }
 
 /// Something in a row that cannot be.

@@ -3,7 +3,7 @@
 
 use super::super::tx::Tx;
 use super::super::{
-    ApiKey, Capabilities, Center, Counts, FileRow, ListParams, Page, Reach, Result, Session, SortBy, Store, StoreError,
+    ApiKey, Capabilities, Center, Counts, FileRow, ListParams, Page, Reach, Result, Session, Store, StoreError,
     TEXT_CHARS, Took, Usual,
 };
 use super::MemoryStore;
@@ -14,6 +14,7 @@ use crate::core::ids::{Head, TaskId};
 use crate::core::task::{State, Task, TimelineEvent};
 use crate::core::time::Millis;
 use crate::core::view::Documents;
+use crate::store::row::sort_value;
 use async_trait::async_trait;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -65,15 +66,6 @@ fn wanted(task: &Task, params: &ListParams, text: &str) -> bool {
             || holds(&task.action)
             || holds(&task.id.to_string())
             || task.record.as_ref().is_some_and(|r| holds(&r.id)))
-}
-
-fn sort_value(task: &Task, sort: SortBy) -> i64 {
-    match sort {
-        SortBy::CreatedAt => task.created_at.0,
-        SortBy::UpdatedAt => task.updated_at.0,
-        SortBy::FinishedAt => task.finished_at.map_or(0, |m| m.0),
-        SortBy::Priority => i64::from(task.priority),
-    }
 }
 
 #[async_trait]

@@ -3,8 +3,7 @@
 use super::super::sql::{SQLITE, like};
 use super::super::tx::Tx;
 use super::super::{
-    ApiKey, Capabilities, Center, Counts, FileRow, ListParams, Page, Reach, Result, Session, SortBy, Store, Took,
-    Usual, row,
+    ApiKey, Capabilities, Center, Counts, FileRow, ListParams, Page, Reach, Result, Session, Store, Took, Usual, row,
 };
 use super::tx::{documents, id_list, no_documents, tasks};
 use super::{Cells, SqliteStore, bound, fault, run_all, values};
@@ -151,7 +150,7 @@ impl Store for SqliteStore {
         let mut items = tasks(&self.rows(query).await?)?;
         let more = items.len() > params.limit;
         items.truncate(params.limit);
-        let next = items.last().filter(|_| more).map(|t| (sort_value(t, params.sort), t.id));
+        let next = items.last().filter(|_| more).map(|t| (row::sort_value(t, params.sort), t.id));
         Ok(Page { items, next })
     }
 
@@ -324,15 +323,5 @@ impl Store for SqliteStore {
         let mut tx = self.begin_immediate().await?;
         run_all(&mut tx, &statements).await.map_err(fault)?;
         tx.commit().await.map_err(fault)
-    }
-}
-
-/// What a page continues after.
-fn sort_value(task: &Task, sort: SortBy) -> i64 {
-    match sort {
-        SortBy::CreatedAt => task.created_at.0,
-        SortBy::UpdatedAt => task.updated_at.0,
-        SortBy::FinishedAt => task.finished_at.map_or(0, |m| m.0),
-        SortBy::Priority => i64::from(task.priority),
     }
 }
