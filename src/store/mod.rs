@@ -18,6 +18,7 @@ mod kept;
 pub mod logs;
 pub mod memory;
 pub mod migrate;
+mod retry;
 pub mod row;
 pub mod sql;
 pub mod sqlite;
@@ -40,6 +41,7 @@ use crate::core::time::Millis;
 use crate::core::transition::Refused;
 use crate::core::view::Documents;
 use async_trait::async_trait;
+use retry::until_settled;
 use std::collections::BTreeMap;
 
 /// The longest search text, characters.
@@ -356,45 +358,45 @@ pub trait Store: Send + Sync {
         self.begin().await?.now().await.map(|_| ())
     }
 
-    /// Begins a writing transaction. All writing verbs are built on it; an adapter overrides a verb only where its flow
-    /// has to differ.
+    /// Begins a writing transaction. All writing verbs are built on it, and begin anew after a conflict; an adapter
+    /// overrides a verb only where its flow has to differ.
     async fn begin(&self) -> Result<Box<dyn tx::Tx>>;
 
     /// Accepts clicks: insert or return, by key.
     async fn submit(&self, items: Vec<Submit>) -> Result<Written<Vec<Submitted>>> {
-        flow::submit::submit(self.begin().await?, items).await
+        until_settled!(tries, flow::submit::submit(self.begin().await?, &items, tries.again()).await)
     }
     /// Takes chunks to run.
     async fn claim(&self, params: ClaimParams) -> Result<Written<Vec<Claimed>>> {
-        flow::claim::claim(self.begin().await?, params).await
+        until_settled!(tries, flow::claim::claim(self.begin().await?, &params).await)
     }
     /// Ends chunks.
     async fn commit(&self, items: Vec<ChunkCommit>) -> Result<Written<Vec<Committed>>> {
-        flow::chunk::commit(self.begin().await?, items).await
+        until_settled!(tries, flow::chunk::commit(self.begin().await?, &items).await)
     }
     /// Stores reports between commits; `false` = the writer is stale.
     async fn report(&self, items: Vec<Report>) -> Result<Written<Vec<bool>>> {
-        flow::chunk::report(self.begin().await?, items).await
+        until_settled!(tries, flow::chunk::report(self.begin().await?, &items).await)
     }
     /// Lengthens leases.
     async fn renew(&self, params: RenewParams) -> Result<Vec<Renewed>> {
-        flow::claim::renew(self.begin().await?, params).await
+        until_settled!(tries, flow::claim::renew(self.begin().await?, &params).await)
     }
     /// Takes what time has undone; answers how many rows it touched.
     async fn sweep(&self, params: SweepParams) -> Result<Written<usize>> {
-        flow::sweep::sweep(self.begin().await?, params).await
+        until_settled!(tries, flow::sweep::sweep(self.begin().await?, &params).await)
     }
     /// Cancel, pause, resume.
     async fn ask(&self, items: Vec<AskParams>) -> Result<Written<Vec<Asked>>> {
-        flow::ask::ask(self.begin().await?, items).await
+        until_settled!(tries, flow::ask::ask(self.begin().await?, &items).await)
     }
     /// Deletes ended tasks with all that is theirs: `None` = does not exist for the caller, `Some(false)` = not ended.
     async fn delete(&self, caller: &Principal, ids: Vec<TaskId>) -> Result<Written<Vec<Option<bool>>>> {
-        flow::ask::delete(self.begin().await?, caller, &ids).await
+        until_settled!(tries, flow::ask::delete(self.begin().await?, caller, &ids).await)
     }
     /// Sets marks; answers how many items it changed.
     async fn mark(&self, params: MarkParams) -> Result<Written<usize>> {
-        flow::ask::mark(self.begin().await?, params).await
+        until_settled!(tries, flow::ask::mark(self.begin().await?, &params).await)
     }
 
     /// Tasks by id, inside a reach; missing ones are left out.

@@ -124,27 +124,32 @@ pub trait Tx: Send {
     /// Moves the heads of owners by one and answers the new ones.
     async fn bump_heads(&mut self, owners: &[(String, String)]) -> Result<Vec<Head>>;
 
-    /// Who holds these idempotency keys; locks them against other submits.
+    /// Who holds these idempotency keys; locks the rows. A key without a row cannot be locked: whoever is slower to give it
+    /// away is told so by [`Self::put_key_rows`].
     async fn key_rows(&mut self, names: &[KeyName]) -> Result<Vec<KeyRow>>;
-    /// Gives keys to tasks.
+    /// Gives keys to tasks. `Conflict` when somebody else gave one away that [`Self::key_rows`] did not find.
     async fn put_key_rows(&mut self, rows: &[KeyRow]) -> Result<()>;
 
-    /// How many hold a concurrency key and how many wait, counted up to `waiting_most`; locks the key against other changes
-    /// of its slots.
+    /// Locks concurrency keys against other changes of their slots, in one order: these, and those of these tasks. Comes
+    /// before any task is loaded, so that whoever waits for a key holds no row that another one waits for.
+    async fn lock_slots(&mut self, keys: &[SlotKey], tasks: &[TaskId]) -> Result<()>;
+    /// How many hold a concurrency key and how many wait, counted up to `waiting_most`. The key is locked.
     async fn key_use(&mut self, key: &SlotKey, waiting_most: u32) -> Result<KeyUse>;
     /// Tasks under a concurrency key, locked.
     async fn key_tasks(&mut self, key: &SlotKey, under: Under, limit: usize) -> Result<Vec<Task>>;
-    /// Concurrency keys with a free slot behind which somebody waits.
+    /// Concurrency keys with a free slot behind which somebody waits; not locked yet.
     async fn waited_keys(&mut self, limit: usize) -> Result<Vec<SlotKey>>;
 
     /// Tenants with tasks that may be due, in order.
     async fn waiting_tenants(&mut self, now: Millis) -> Result<Vec<String>>;
-    /// Tasks that may be claimed, in claim order, locked; rows that another node looks at are passed over.
+    /// Tasks that may be claimed, in claim order, locked with the concurrency keys that their claim may change; what another
+    /// node looks at is passed over.
     async fn candidates(&mut self, params: CandidateParams<'_>) -> Result<Vec<Task>>;
     /// Lengthens leases in one statement.
     async fn renew(&mut self, params: &RenewParams, until: Millis) -> Result<Vec<Renewed>>;
-    /// Tasks whose lease (any lease, when `all`), cancel grace (asked at or before `asked_by`) or deadline is over.
-    async fn overdue(&mut self, now: Millis, all: bool, asked_by: Millis, limit: usize) -> Result<Vec<Task>>;
+    /// Tasks whose lease (any lease, when `all`), cancel grace (asked at or before `asked_by`) or deadline is over; not
+    /// locked yet.
+    async fn overdue(&mut self, now: Millis, all: bool, asked_by: Millis, limit: usize) -> Result<Vec<TaskId>>;
     /// Tasks that a mark is meant for and that do not carry it yet.
     async fn markable(&mut self, params: &MarkParams, limit: usize) -> Result<Vec<Task>>;
 

@@ -17,11 +17,11 @@ use std::collections::BTreeSet;
 const MARKS_AT_ONCE: usize = 10_000;
 
 /// The verb.
-pub async fn ask(mut tx: Box<dyn Tx>, items: Vec<AskParams>) -> Result<Written<Vec<Asked>>> {
+pub async fn ask(mut tx: Box<dyn Tx>, items: &[AskParams]) -> Result<Written<Vec<Asked>>> {
     let mut work = Work::begin(tx.as_mut()).await?;
-    work.load(tx.as_mut(), items.iter().map(|i| i.task)).await?;
+    work.load_with_slots(tx.as_mut(), &[], items.iter().map(|i| i.task)).await?;
     let mut verdicts: Vec<Option<std::result::Result<bool, Refusal>>> = Vec::with_capacity(items.len());
-    for item in &items {
+    for item in items {
         let visible = work.get(item.task).is_some_and(|t| item.caller.sees(t));
         verdicts.push(if visible { Some(ask_one(tx.as_mut(), &mut work, item).await?) } else { None });
     }
@@ -93,9 +93,9 @@ pub async fn delete(mut tx: Box<dyn Tx>, caller: &Principal, ids: &[TaskId]) -> 
 }
 
 /// The verb: sets a mark. Read implies seen; archived implies both.
-pub async fn mark(mut tx: Box<dyn Tx>, params: MarkParams) -> Result<Written<usize>> {
+pub async fn mark(mut tx: Box<dyn Tx>, params: &MarkParams) -> Result<Written<usize>> {
     let mut work = Work::begin(tx.as_mut()).await?;
-    let tasks = tx.markable(&params, MARKS_AT_ONCE).await?;
+    let tasks = tx.markable(params, MARKS_AT_ONCE).await?;
     let ids: Vec<TaskId> = tasks.iter().map(|t| t.id).collect();
     work.take(tasks);
     for id in &ids {

@@ -16,11 +16,11 @@ use serde_json::Value;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// The verb.
-pub async fn commit(mut tx: Box<dyn Tx>, items: Vec<ChunkCommit>) -> Result<Written<Vec<Committed>>> {
+pub async fn commit(mut tx: Box<dyn Tx>, items: &[ChunkCommit]) -> Result<Written<Vec<Committed>>> {
     let mut work = Work::begin(tx.as_mut()).await?;
-    work.load(tx.as_mut(), items.iter().map(|i| i.task)).await?;
+    work.load_with_slots(tx.as_mut(), &[], items.iter().map(|i| i.task)).await?;
     let mut ends: Vec<(TaskId, Ended, Option<String>)> = Vec::with_capacity(items.len());
-    for item in &items {
+    for item in items {
         let (ended, fault) = commit_one(tx.as_mut(), &mut work, item).await?;
         ends.push((item.task, ended, fault));
     }
@@ -93,7 +93,7 @@ fn checkpoint_hash(body: &Value) -> i64 {
 }
 
 /// The verb: stores reports between commits.
-pub async fn report(mut tx: Box<dyn Tx>, items: Vec<Report>) -> Result<Written<Vec<bool>>> {
+pub async fn report(mut tx: Box<dyn Tx>, items: &[Report]) -> Result<Written<Vec<bool>>> {
     let mut work = Work::begin(tx.as_mut()).await?;
     work.load(tx.as_mut(), items.iter().map(|i| i.task)).await?;
     let answer = items

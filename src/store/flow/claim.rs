@@ -16,18 +16,18 @@ use std::collections::{BTreeSet, VecDeque};
 const LOOKS: usize = 1_000;
 
 /// The verb: takes at most `limit` chunks.
-pub async fn claim(mut tx: Box<dyn Tx>, params: ClaimParams) -> Result<Written<Vec<Claimed>>> {
+pub async fn claim(mut tx: Box<dyn Tx>, params: &ClaimParams) -> Result<Written<Vec<Claimed>>> {
     let mut work = Work::begin(tx.as_mut()).await?;
-    let tenants = turns(tx.waiting_tenants(work.step.now).await?, &params);
+    let tenants = turns(tx.waiting_tenants(work.step.now).await?, params);
     let mut looked_at = BTreeSet::new();
     let mut claimed = Vec::new();
     while claimed.len() < params.limit && looked_at.len() < LOOKS {
         let wanted = params.limit - claimed.len();
-        let ids = candidates(tx.as_mut(), &mut work, &params, &tenants, wanted, &looked_at).await?;
+        let ids = candidates(tx.as_mut(), &mut work, params, &tenants, wanted, &looked_at).await?;
         let all_seen = ids.len() < wanted;
         for id in ids {
             looked_at.insert(id);
-            if claim_one(tx.as_mut(), &mut work, id, &params).await? {
+            if claim_one(tx.as_mut(), &mut work, id, params).await? {
                 claimed.push(id);
             }
         }
@@ -113,9 +113,9 @@ async fn claim_one(tx: &mut dyn Tx, work: &mut Work, id: TaskId, params: &ClaimP
 }
 
 /// The verb: lengthens the leases a node holds, in one statement, and brings stop requests back.
-pub async fn renew(mut tx: Box<dyn Tx>, params: RenewParams) -> Result<Vec<Renewed>> {
+pub async fn renew(mut tx: Box<dyn Tx>, params: &RenewParams) -> Result<Vec<Renewed>> {
     let until = tx.now().await?.plus(params.lease_ms);
-    let answer = tx.renew(&params, until).await?;
+    let answer = tx.renew(params, until).await?;
     tx.commit().await?;
     Ok(answer)
 }

@@ -1,5 +1,9 @@
 //! Accepting clicks: insert or return, decided within one transaction over the rows of the keys.
 //!
+//! Named failure cases. Two nodes give the same new key away at once: the slower one is told `Conflict` when it writes the
+//! key, and decides once more, now beside the other's task. The answer of a commit is lost and the same submit comes again:
+//! its id is taken, which is a `Conflict` too, and the second look finds the task that the first try made.
+//!
 //! The items of a batch see each other: two clicks with one key in one batch make one task. The order of tests is the
 //! promised one: each idempotency key in turn (the caller's first), then the concurrency key.
 
@@ -22,15 +26,15 @@ enum Answer {
     Refused(SubmitRefusal),
 }
 
-/// The verb.
-pub async fn submit(mut tx: Box<dyn Tx>, items: Vec<Submit>) -> Result<Written<Vec<Submitted>>> {
+/// The verb. `again`: an earlier try may have been committed.
+pub async fn submit(mut tx: Box<dyn Tx>, items: &[Submit], again: bool) -> Result<Written<Vec<Submitted>>> {
     let mut work = Work::begin(tx.as_mut()).await?;
     // Whether a queue is full, and who is cancelled in it, is a question to all of it.
     work.count_waiters = u32::MAX;
     let mut flow = Flow { work, keys: BTreeMap::new(), given: BTreeMap::new() };
-    flow.look_up(tx.as_mut(), &items).await?;
+    flow.look_up(tx.as_mut(), items, again).await?;
     let mut answers = Vec::with_capacity(items.len());
-    for item in &items {
+    for item in items {
         answers.push(flow.one(tx.as_mut(), item).await?);
     }
     let given: Vec<KeyRow> = flow.given.into_values().collect();
@@ -64,23 +68,30 @@ fn key_name(item: &Submit, claim: &KeyClaim) -> KeyName {
     KeyName { tenant: item.tenant.clone(), action: item.action.clone(), kind: claim.kind, key: claim.key.clone() }
 }
 
+fn slot_key(item: &Submit, slot: &SlotClaim) -> SlotKey {
+    (item.tenant.clone(), slot.concurrency.key.clone())
+}
+
 impl Flow {
-    /// Locks all keys of the batch, in order, and loads their holders.
-    async fn look_up(&mut self, tx: &mut dyn Tx, items: &[Submit]) -> Result<()> {
+    /// Locks all keys of the batch, idempotency keys first, each kind in order, and loads the holders.
+    async fn look_up(&mut self, tx: &mut dyn Tx, items: &[Submit], again: bool) -> Result<()> {
         let mut names: Vec<KeyName> =
             items.iter().flat_map(|item| item.keys.iter().map(|claim| key_name(item, claim))).collect();
         names.sort_unstable();
         names.dedup();
-        if names.is_empty() {
-            return Ok(());
-        }
-        let rows = tx.key_rows(&names).await?;
-        self.work.load(tx, rows.iter().map(|r| r.task)).await?;
+        let rows = if names.is_empty() { Vec::new() } else { tx.key_rows(&names).await? };
+        let slots: Vec<SlotKey> =
+            items.iter().filter_map(|item| item.slot.as_ref().map(|slot| slot_key(item, slot))).collect();
+        let earlier = items.iter().filter(|_| again).map(|item| item.id);
+        self.work.load_with_slots(tx, &slots, rows.iter().map(|r| r.task).chain(earlier)).await?;
         self.keys = rows.into_iter().map(|r| (r.name.clone(), r)).collect();
         Ok(())
     }
 
     async fn one(&mut self, tx: &mut dyn Tx, item: &Submit) -> Result<Answer> {
+        if self.work.get(item.id).is_some() {
+            return Ok(Answer::Created(item.id));
+        }
         self.work.step.actor = Some(item.caller.user.clone());
         let mut replaced = Vec::new();
         for claim in &item.keys {
@@ -131,7 +142,7 @@ impl Flow {
         slot: &SlotClaim,
         before: Mark,
     ) -> Result<Option<Answer>> {
-        let key = self.slot_key(item, slot);
+        let key = slot_key(item, slot);
         let in_use = self.work.key_use(tx, &key).await?;
         let verdict = decide_slot(slot.policy, in_use, slot.concurrency.limit, slot.max_waiting);
         if verdict == SlotVerdict::QueueFull && !item.starts_later(self.work.step.now) {
@@ -151,10 +162,6 @@ impl Flow {
             }
             (_, task) => Answer::Refused(SubmitRefusal::ConcurrencyConflict { task }),
         }))
-    }
-
-    fn slot_key(&self, item: &Submit, slot: &SlotClaim) -> SlotKey {
-        (item.tenant.clone(), slot.concurrency.key.clone())
     }
 
     async fn create(&mut self, tx: &mut dyn Tx, item: &Submit) -> Result<Answer> {
@@ -189,7 +196,7 @@ impl Flow {
 
     /// The new task takes a slot of its key or waits for one.
     async fn take_slot(&mut self, tx: &mut dyn Tx, item: &Submit, slot: &SlotClaim, id: TaskId) -> Result<()> {
-        let key = self.slot_key(item, slot);
+        let key = slot_key(item, slot);
         let in_use = self.work.key_use(tx, &key).await?;
         match decide_slot(slot.policy, in_use, slot.concurrency.limit, slot.max_waiting) {
             SlotVerdict::ReplacePending => {

@@ -4,27 +4,29 @@
 use super::super::tx::Tx;
 use super::super::{Result, SweepParams, Written};
 use super::work::Work;
-use crate::core::ids::TaskId;
 
 /// How many waited-for keys one sweep looks at.
 const KEYS_AT_ONCE: usize = 100;
 
 /// The verb.
-pub async fn sweep(mut tx: Box<dyn Tx>, params: SweepParams) -> Result<Written<usize>> {
+pub async fn sweep(mut tx: Box<dyn Tx>, params: &SweepParams) -> Result<Written<usize>> {
     let mut work = Work::begin(tx.as_mut()).await?;
     let now = work.step.now;
     let asked_by = now.plus(-params.cancel_grace_ms);
-    let tasks = tx.overdue(now, params.all, asked_by, params.limit).await?;
-    let ids: Vec<TaskId> = tasks.iter().map(|t| t.id).collect();
-    work.take(tasks);
+    let ids = tx.overdue(now, params.all, asked_by, params.limit).await?;
+    let waited = tx.waited_keys(KEYS_AT_ONCE).await?;
+    work.load_with_slots(tx.as_mut(), &waited, ids.iter().copied()).await?;
     let mut swept = 0;
     for id in ids {
+        if work.get(id).is_none() {
+            continue;
+        }
         // A refusal means that the row changed between look and lock; the next sweep sees it as it is.
         let touched = work.apply(id, |task, step| task.sweep(params.all, params.cancel_grace_ms, step));
         swept += usize::from(touched.unwrap_or(false));
         work.step.node = None;
     }
-    for key in tx.waited_keys(KEYS_AT_ONCE).await? {
+    for key in waited {
         work.recheck(key);
     }
     let (changes, _) = work.finish(tx.as_mut()).await?;

@@ -70,6 +70,18 @@ impl Work {
         Ok(())
     }
 
+    /// The same, with the concurrency keys of these tasks, and others, locked first.
+    pub async fn load_with_slots(
+        &mut self,
+        tx: &mut dyn Tx,
+        keys: &[SlotKey],
+        ids: impl IntoIterator<Item = TaskId>,
+    ) -> Result<()> {
+        let ids: Vec<TaskId> = ids.into_iter().collect();
+        tx.lock_slots(keys, &ids).await?;
+        self.load(tx, ids).await
+    }
+
     /// Puts a new task in.
     pub fn insert(&mut self, task: Task) {
         self.tasks.insert(task.id, Entry { before: None, task });

@@ -92,7 +92,7 @@ impl Tx for MemoryTx {
     async fn insert(&mut self, tasks: &[Task]) -> Result<()> {
         for task in tasks {
             if self.tables.task(task.id).is_some() {
-                return Err(StoreError::Limit("the id of a task is taken".into()));
+                return Err(StoreError::Conflict("the id of a task is taken".into()));
             }
             self.set_task(task.id, Some(task.clone()));
         }
@@ -170,6 +170,10 @@ impl Tx for MemoryTx {
         Ok(())
     }
 
+    async fn lock_slots(&mut self, _keys: &[SlotKey], _tasks: &[TaskId]) -> Result<()> {
+        Ok(())
+    }
+
     async fn key_use(&mut self, key: &SlotKey, waiting_most: u32) -> Result<KeyUse> {
         let held = self.tables.holders.get(key).map_or(0, |ids| ids.len() as u32);
         let waiting = self.tables.waiters.get(key).map_or(0, |turns| turns.len() as u32);
@@ -224,7 +228,7 @@ impl Tx for MemoryTx {
         Ok(answers)
     }
 
-    async fn overdue(&mut self, now: Millis, all: bool, asked_by: Millis, limit: usize) -> Result<Vec<Task>> {
+    async fn overdue(&mut self, now: Millis, all: bool, asked_by: Millis, limit: usize) -> Result<Vec<TaskId>> {
         let t = &self.tables;
         let leases = t.leases.iter().filter(|(until, id)| {
             let asked = |t: &Task| t.state == State::Cancelling && t.stop.as_ref().is_some_and(|s| s.at <= asked_by);
@@ -232,7 +236,7 @@ impl Tx for MemoryTx {
         });
         let deadlines = t.deadlines.iter().take_while(|(deadline, _)| *deadline <= now);
         let ids: BTreeSet<TaskId> = leases.chain(deadlines).map(|(_, id)| *id).collect();
-        Ok(self.tasks(ids, limit))
+        Ok(ids.into_iter().take(limit).collect())
     }
 
     async fn markable(&mut self, params: &MarkParams, limit: usize) -> Result<Vec<Task>> {

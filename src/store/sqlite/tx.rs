@@ -98,7 +98,10 @@ impl Tx for SqliteTx {
     }
 
     async fn insert(&mut self, tasks: &[Task]) -> Result<()> {
-        self.write(&SQLITE.insert_tasks, tasks, row::encode_new).await
+        self.write(&SQLITE.insert_tasks, tasks, row::encode_new).await.map_err(|e| match e {
+            StoreError::Limit(_) => StoreError::Conflict("the id of a task is taken".into()),
+            other => other,
+        })
     }
 
     async fn update(&mut self, tasks: &[Task]) -> Result<()> {
@@ -172,6 +175,10 @@ impl Tx for SqliteTx {
         self.run(&SQLITE.put_key_rows, Value::from(batch).to_string()).await
     }
 
+    async fn lock_slots(&mut self, _keys: &[SlotKey], _tasks: &[TaskId]) -> Result<()> {
+        Ok(())
+    }
+
     async fn key_use(&mut self, key: &SlotKey, waiting_most: u32) -> Result<KeyUse> {
         let query = sqlx::query(SQLITE.key_use.as_str()).bind(&key.0).bind(&key.1).bind(i64::from(waiting_most));
         let row = query.fetch_one(&mut *self.tx).await.map_err(fault)?;
@@ -226,18 +233,14 @@ impl Tx for SqliteTx {
         Ok(params.held.iter().map(|held| renewed.get(held).copied().unwrap_or(Renewed::Stale)).collect())
     }
 
-    async fn overdue(&mut self, now: Millis, all: bool, asked_by: Millis, limit: usize) -> Result<Vec<Task>> {
+    async fn overdue(&mut self, now: Millis, all: bool, asked_by: Millis, limit: usize) -> Result<Vec<TaskId>> {
         let query = sqlx::query(SQLITE.overdue.as_str())
             .bind(now.0)
             .bind(i64::from(all))
             .bind(asked_by.0)
             .bind(limit.cast_signed() as i64);
         let rows = query.fetch_all(&mut *self.tx).await.map_err(fault)?;
-        let ids: Vec<TaskId> = rows
-            .iter()
-            .map(|r| r.try_get::<String, _>(0).map_err(fault).and_then(|t| row::task_id(&t)))
-            .collect::<Result<_>>()?;
-        if ids.is_empty() { Ok(Vec::new()) } else { self.load(&ids).await }
+        rows.iter().map(|r| r.try_get::<String, _>(0).map_err(fault).and_then(|t| row::task_id(&t))).collect()
     }
 
     async fn markable(&mut self, params: &MarkParams, limit: usize) -> Result<Vec<Task>> {

@@ -34,6 +34,7 @@ store_suite! {
     an_undo_window_keeps_a_task_from_being_claimed
     documents_come_back_as_they_were_sent
     each_item_of_a_batch_gets_its_own_answer
+    a_submit_whose_answer_was_lost_is_answered_with_its_task_when_it_comes_again
 }
 
 /// Answers of racing clicks: one is new, all others are that one.
@@ -342,4 +343,17 @@ async fn each_item_of_a_batch_gets_its_own_answer(f: &Fixture) {
     assert!(matches!(&answers[5], Submitted::Created(t) if t.state == State::Blocked && t.blocked_by == holder));
     assert!(matches!(&answers[6], Submitted::Replayed(t) if t.id == ids[0]));
     assert_eq!(f.submit(Vec::new()).await, []);
+}
+
+async fn a_submit_whose_answer_was_lost_is_answered_with_its_task_when_it_comes_again(f: &Fixture) {
+    let batch = vec![click(), keyed("k"), under("slot", 1)];
+    let ids = |answers: &[Submitted]| answers.iter().map(|a| a.task().unwrap().id).collect::<Vec<_>>();
+    let first = f.submit(batch.clone()).await;
+    let new = click();
+    let second = f.submit(batch.into_iter().chain([new.clone()]).collect()).await;
+    assert!(second.iter().all(|a| matches!(a, Submitted::Created(_))), "{second:?}");
+    assert_eq!(ids(&second)[..3], ids(&first), "the same tasks");
+    assert_eq!(ids(&second)[3], new.id, "a neighbour in the batch is not touched");
+    let all = super::invariants::all_tasks(f.store.as_ref()).await;
+    assert_eq!((all.len(), all.iter().map(|t| t.suppressed).sum::<i64>()), (4, 0), "and it was no second click");
 }
