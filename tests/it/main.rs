@@ -10,6 +10,7 @@ mod api;
 mod architecture;
 mod cli;
 mod docs;
+mod eta;
 mod handler;
 mod pages;
 mod push;

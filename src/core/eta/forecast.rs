@@ -17,6 +17,29 @@ pub(super) struct Forecast {
     pub(super) basis: Basis,
 }
 
+/// ln 9, by what the standard deviation of a normal distribution that leaves as much below and above its middle 80 % is
+/// to be divided.
+const STEEPNESS: f64 = 2.1972 / 1.2816;
+/// Wider ranges say nothing more.
+const MAX_SPREAD: f64 = 1.5;
+
+impl Forecast {
+    /// Low, middle and high of what is left when `passed_ms` of it went by without an end.
+    ///
+    /// Not simply the difference: a task that is still at work after the time it was given was given too little, and how
+    /// much more it needs follows from how sure that was. The time is taken to be log-logistic, so that the quantiles of
+    /// what is longer than `passed_ms` have a closed form.
+    pub(super) fn rest_ms(&self, passed_ms: f64) -> [f64; 3] {
+        let steep = STEEPNESS / self.spread.min(MAX_SPREAD);
+        let over = 1.0 / (1.0 + (passed_ms / self.middle_ms).powf(-steep));
+        [0.1, 0.5, 0.9].map(|share| {
+            // The odds of `over + share · (1 − over)`, without its loss of digits near 1.
+            let odds = (over / (1.0 - over).max(1e-12) + share) / (1.0 - share);
+            (self.middle_ms * odds.powf(1.0 / steep) - passed_ms).max(0.0)
+        })
+    }
+}
+
 const MODELS: usize = 4;
 /// Belief in the models before any test: the mean, the last half, the last eighth, the trend.
 const BELIEF: [f64; MODELS] = [1.0, 0.4, 0.3, 0.8];

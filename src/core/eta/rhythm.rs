@@ -50,7 +50,8 @@ impl Rhythm {
         if self.quiet > 0.0 { self.quiet_squares / self.quiet } else { 0.0 }
     }
 
-    fn mean_gap_ms(&self) -> f64 {
+    /// The usual planned gap; 0 without any.
+    pub(super) fn mean_gap_ms(&self) -> f64 {
         if self.gaps > 0.0 { self.gap_ms / self.gaps } else { 0.0 }
     }
 

@@ -231,6 +231,20 @@ fn when_all_is_counted_a_second_is_left_until_the_end() {
 }
 
 #[test]
+fn a_last_growth_that_is_late_leaves_more_than_a_second() {
+    // Reports without a beat: the time that the rest was given has passed, and within a usual gap it is still not there.
+    let mut task = Task::working(200);
+    let mut ms = 0;
+    for (i, gap_ms) in [40_000, 400_000, 90_000, 700_000, 20_000, 300_000].into_iter().enumerate() {
+        ms += gap_ms;
+        task.report(ms, 32 * (i as i64 + 1));
+    }
+    let before = task.seconds(ms);
+    let late = task.seconds(ms + before * 1_000);
+    assert!(late * 20 > before && late < before, "{before} s were left, and as much later {late}");
+}
+
+#[test]
 fn a_lower_current_starts_the_measurement_anew() {
     let mut task = Task::working(100).steps(0, 100, 1, 100);
     task.progress.total = Some(50);
