@@ -51,7 +51,10 @@ pub async fn prepare(store: &dyn Store) -> Result<()> {
     store.execute(run(tables::MAKE)).await?;
     let found = store.query(tables::IS_FILLED, Vec::new()).await?;
     match found.first().and_then(|row| row.first()) {
-        Some(SqlValue::Int(0)) => store.execute(run(tables::FILL)).await,
+        Some(SqlValue::Int(0)) => {
+            let fill = [tables::days()].into_iter().chain(run(tables::FILL));
+            store.execute(fill.collect()).await
+        }
         Some(SqlValue::Int(_)) => Ok(()),
         other => Err(StoreError::Corrupt(format!("the demo's tables answer {other:?} to a count"))),
     }

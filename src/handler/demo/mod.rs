@@ -4,6 +4,9 @@
 //! the next rows, puts its statements into its own commit with `cx.execute` and answers where to go on. Since statements
 //! and checkpoint are one commit, a repeated chunk never doubles its rows: none of the handlers guards against that itself.
 //!
+//! Their statements are those that SQLite and PostgreSQL both take: conditions are counted by CASE, whole numbers are added
+//! up from columns whose sums stay whole, and lists are bound value by value.
+//!
 //! They never sleep: the pauses that leave a person time to watch are the planned gaps between chunks. The tables are made
 //! by the demo's set-up, before the server starts.
 

@@ -22,8 +22,8 @@ const COUNT: &str = "SELECT COUNT(*) FROM payments";
 const REOPEN: &str = "UPDATE payments SET state = 'open', matched_by = NULL WHERE state <> 'open'";
 const UNPAY: &str = "UPDATE orders SET paid_cents = 0 WHERE paid_cents <> 0";
 const FORGET: &str = "DELETE FROM payments_set_aside";
-const NEXT: &str = "SELECT p.id, p.order_id, p.amount_cents, o.id IS NULL FROM payments AS p \
-    LEFT JOIN orders AS o ON o.id = p.order_id WHERE p.id > $1 ORDER BY p.id LIMIT $2";
+const NEXT: &str = "SELECT p.id, p.order_id, p.amount_cents, CASE WHEN o.id IS NULL THEN 1 ELSE 0 END \
+    FROM payments AS p LEFT JOIN orders AS o ON o.id = p.order_id WHERE p.id > $1 ORDER BY p.id LIMIT $2";
 const PAY: &str = "UPDATE orders SET paid_cents = paid_cents + paid.amount \
     FROM (SELECT order_id, SUM(amount_cents) AS amount FROM payments \
     WHERE id > $1 AND id <= $2 AND state = 'open' GROUP BY order_id) AS paid WHERE orders.id = paid.order_id";
@@ -32,8 +32,9 @@ const MATCH: &str =
 const ASIDE: &str = "UPDATE payments SET state = 'set aside' WHERE id = $1";
 const KEEP_ASIDE: &str = "INSERT INTO payments_set_aside (payment_id, order_id, amount_cents, reason, set_aside_by) \
     SELECT id, order_id, amount_cents, 'the order does not exist', $2 FROM payments WHERE id = $1";
-const SUMS: &str = "SELECT SUM(state = 'matched'), SUM(CASE WHEN state = 'matched' THEN amount_cents ELSE 0 END), \
-    SUM(state = 'set aside') FROM payments";
+const SUMS: &str = "SELECT COUNT(CASE WHEN state = 'matched' THEN 1 END), \
+    SUM(CASE WHEN state = 'matched' THEN amount_cents ELSE 0 END), \
+    COUNT(CASE WHEN state = 'set aside' THEN 1 END) FROM payments";
 
 /// The action `reconcile-payments`.
 pub struct Reconcile;

@@ -12,9 +12,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 /// A page of the supplier: how many products, its last position, how many we do not have, how many differ from ours.
-const PAGE: &str = "SELECT COUNT(*), MAX(feed.position), SUM(ours.sku IS NULL), \
-    SUM(ours.sku IS NOT NULL AND (ours.name <> feed.name OR ours.price_cents <> feed.price_cents \
-    OR ours.stock <> feed.stock)) \
+const PAGE: &str = "SELECT COUNT(*), MAX(feed.position), \
+    COUNT(CASE WHEN ours.sku IS NULL THEN 1 END), \
+    COUNT(CASE WHEN ours.name <> feed.name OR ours.price_cents <> feed.price_cents OR ours.stock <> feed.stock \
+    THEN 1 END) \
     FROM (SELECT * FROM supplier_feed WHERE position > $1 ORDER BY position LIMIT $2) AS feed \
     LEFT JOIN products AS ours ON ours.sku = feed.sku";
 const TAKE: &str = "INSERT INTO products (sku, name, price_cents, stock, synced_by) \
