@@ -10,6 +10,9 @@
 #![allow(clippy::print_stdout, reason = "the harness reports there")]
 
 #[allow(dead_code, reason = "the integration tests use it too, and each binary a part of it")]
+#[path = "../it/support/proxy.rs"]
+mod proxy;
+#[allow(dead_code, reason = "the integration tests use it too, and each binary a part of it")]
 #[path = "../it/support/server.rs"]
 mod server;
 #[path = "../it/support/waiting.rs"]

@@ -1,7 +1,7 @@
 //! What one test plays on: a demo server with fresh data, the proxy before it, and the browser.
 
 use super::browser::Browser;
-use super::proxy::Proxy;
+use crate::proxy::Proxy;
 use crate::server::{Client, Server, Spec, free_port};
 use serde_json::json;
 use std::fs;

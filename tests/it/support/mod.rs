@@ -4,6 +4,8 @@ pub mod api;
 pub mod clock;
 pub mod node;
 #[allow(dead_code, reason = "the browser tests use it too, and each binary a part of it")]
+pub mod proxy;
+#[allow(dead_code, reason = "the browser tests use it too, and each binary a part of it")]
 pub mod server;
 pub mod waiting;
 

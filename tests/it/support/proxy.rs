@@ -1,7 +1,8 @@
-//! A small TCP proxy between the browser and the server: it can be cut and mended, and counts requests by path.
+//! A small TCP proxy before a server: it can be cut, stalled and mended, and counts requests by path.
 //!
-//! Cut means: open connections end at once, and new ones are closed as soon as they come. Requests are read from the bytes
-//! that pass, up to an upgrade; the bytes themselves are not touched.
+//! Cut means: open connections end at once, and new ones are closed as soon as they come. Stalled means: nothing passes in
+//! either direction, and nobody is told. Requests are read from the bytes that pass, up to an upgrade or to what is no
+//! request at all; the bytes themselves are not touched.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -11,10 +12,21 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+/// More than this without an end is no head of a request.
+const HEAD_BYTES: usize = 64 * 1024;
+
+/// What becomes of the bytes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Line {
+    Whole,
+    Stalled,
+    Cut,
+}
+
 /// A running proxy.
 pub struct Proxy {
     port: u16,
-    cut: watch::Sender<bool>,
+    line: watch::Sender<Line>,
     seen: Arc<Mutex<BTreeMap<String, usize>>>,
     accepting: JoinHandle<()>,
 }
@@ -24,10 +36,15 @@ impl Proxy {
     pub async fn before(server: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let cut = watch::Sender::new(false);
+        let line = watch::Sender::new(Line::Whole);
         let seen = Arc::new(Mutex::new(BTreeMap::new()));
-        let accepting = tokio::spawn(accept(listener, server, cut.clone(), seen.clone()));
-        Self { port, cut, seen, accepting }
+        let accepting = tokio::spawn(accept(listener, server, line.clone(), seen.clone()));
+        Self { port, line, seen, accepting }
+    }
+
+    /// Where it listens.
+    pub fn port(&self) -> u16 {
+        self.port
     }
 
     /// Its address, without a slash at the end.
@@ -37,12 +54,17 @@ impl Proxy {
 
     /// Cuts every connection and lets no new one through.
     pub fn cut(&self) {
-        self.cut.send_replace(true);
+        self.line.send_replace(Line::Cut);
+    }
+
+    /// Holds back whatever comes, without a word to anybody.
+    pub fn stall(&self) {
+        self.line.send_replace(Line::Stalled);
     }
 
     /// Lets connections through again.
     pub fn mend(&self) {
-        self.cut.send_replace(false);
+        self.line.send_replace(Line::Whole);
     }
 
     /// Requests since the start or the last call, by method and path without its query.
@@ -61,33 +83,40 @@ impl Drop for Proxy {
 async fn accept(
     listener: TcpListener,
     server: u16,
-    cut: watch::Sender<bool>,
+    line: watch::Sender<Line>,
     seen: Arc<Mutex<BTreeMap<String, usize>>>,
 ) {
     loop {
         let (client, _) = listener.accept().await.unwrap();
-        let (mut cut, seen) = (cut.subscribe(), seen.clone());
-        if *cut.borrow() {
+        let (mut cut, seen, lines) = (line.subscribe(), seen.clone(), [line.subscribe(), line.subscribe()]);
+        if *cut.borrow() == Line::Cut {
             continue;
         }
         tokio::spawn(async move {
             let Ok(upstream) = TcpStream::connect(("127.0.0.1", server)).await else { return };
             let ((from_client, to_client), (from_server, to_server)) = (client.into_split(), upstream.into_split());
+            let [to_the_server, to_the_client] = lines;
             tokio::select! {
-                () = copy(from_client, to_server, |bytes, requests: &mut Requests| requests.read(bytes, &seen)) => {}
-                () = copy(from_server, to_client, |_, _| {}) => {}
-                _ = cut.wait_for(|cut| *cut) => {}
+                () = copy(from_client, to_server, to_the_server, |bytes, requests| requests.read(bytes, &seen)) => {}
+                () = copy(from_server, to_client, to_the_client, |_, _| {}) => {}
+                _ = cut.wait_for(|line| *line == Line::Cut) => {}
             }
         });
     }
 }
 
-async fn copy(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, look: impl Fn(&[u8], &mut Requests)) {
+async fn copy(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    mut line: watch::Receiver<Line>,
+    look: impl Fn(&[u8], &mut Requests),
+) {
     let mut requests = Requests::default();
     let mut buffer = vec![0; 64 * 1024];
     while let Ok(count @ 1..) = from.read(&mut buffer).await {
         look(&buffer[..count], &mut requests);
-        if to.write_all(&buffer[..count]).await.is_err() {
+        let open = line.wait_for(|line| *line == Line::Whole).await.is_ok();
+        if !open || to.write_all(&buffer[..count]).await.is_err() {
             return;
         }
     }
@@ -110,6 +139,7 @@ impl Requests {
             let Some((byte, rest)) = bytes.split_first() else { return };
             self.head.push(*byte);
             bytes = rest;
+            self.upgraded |= self.head.len() > HEAD_BYTES;
             if self.head.ends_with(b"\r\n\r\n") {
                 let head = String::from_utf8_lossy(&self.head).into_owned();
                 self.head.clear();
