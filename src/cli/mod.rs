@@ -10,6 +10,7 @@ mod follow;
 mod frame;
 pub mod key;
 pub mod migrate;
+pub mod ready;
 mod screen;
 pub mod script_worker;
 pub mod serve;
@@ -69,6 +70,7 @@ pub fn main(natives: NativeHandlers) -> ExitCode {
         Command::Key(command) => key::run(config, &command),
         Command::Submit(args) => submit::run(&args),
         Command::Watch(args) => watch::run(&args),
+        Command::Ready(server) => ready::run(&server),
         Command::ScriptWorker => script_worker::run(),
     }
 }
@@ -119,6 +121,8 @@ pub enum Command {
     Submit(SubmitArgs),
     /// Follow a task: its progress and its log. Exit status: 0 succeeded, 1 failed, 2 cancelled.
     Watch(WatchArgs),
+    /// Ask a server whether it can work. Exit status: 0 it can, 3 it cannot.
+    Ready(ServerArgs),
     /// Run chunks of scripts for a server, by frames on standard input and output.
     #[command(hide = true)]
     ScriptWorker,

@@ -9,6 +9,7 @@ mod acceptance;
 mod api;
 mod architecture;
 mod cli;
+mod deploy;
 mod docs;
 mod eta;
 mod handler;
