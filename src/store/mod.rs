@@ -18,11 +18,13 @@ mod kept;
 pub mod logs;
 pub mod memory;
 pub mod migrate;
+mod relational;
 mod retry;
 pub mod row;
 pub mod sql;
 pub mod sqlite;
 pub mod tx;
+mod value;
 
 pub use error::StoreError;
 pub use kept::{ApiKey, FileRow, Session};

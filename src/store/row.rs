@@ -4,6 +4,8 @@
 //! [`encode_changed`] write them in this order, [`decode`] reads them in this order. To add a column: the migrations, this
 //! file, a case in the store suite.
 
+use super::value::Batch;
+use super::value::Kind::{self, Int, Text};
 use super::{Result, SortBy, StoreError};
 use crate::core::ids::{FencingToken, Head, Revision, TaskId};
 use crate::core::progress::Progress;
@@ -11,87 +13,79 @@ use crate::core::task::{Concurrency, Hold, RecordRef, Rows, State, StopRequest, 
 use crate::core::time::Millis;
 
 /// The columns of a task, in the order in which statements name them. The first eleven never change after the insert.
-pub(crate) const COLUMNS: &[&str] = &[
-    "id",
-    "tenant",
-    "action",
-    "title",
-    "owner",
-    "started_by",
-    "record_type",
-    "record_id",
-    "idempotency_key",
-    "created_at",
-    "retry_of",
-    "state",
-    "revision",
-    "head",
-    "suppressed",
-    "superseded",
-    "concurrency_key",
-    "concurrency_limit",
-    "concurrency_hold",
-    "slot_held",
-    "gated",
-    "priority",
-    "run_at",
-    "due_at",
-    "started_at",
-    "finished_at",
-    "updated_at",
-    "attempts",
-    "max_attempts",
-    "failures",
-    "chunks",
-    "idle_chunks",
-    "checkpoint_hash",
-    "reclaims",
-    "takeovers",
-    "fencing_token",
-    "lease_owner",
-    "lease_until",
-    "timeout_ms",
-    "deadline",
-    "wait",
-    "blocked_by",
-    "stop_actor",
-    "stop_reason",
-    "stop_at",
-    "progress_current",
-    "progress_total",
-    "progress_unit",
-    "progress_phase",
-    "progress_message",
-    "progress_at",
-    "estimator",
-    "rows_ok",
-    "rows_skipped",
-    "rows_failed",
-    "warnings",
-    "error",
-    "has_result",
-    "seen_at",
-    "read_at",
-    "archived_at",
-    "event_count",
+pub(crate) const COLUMNS: &[(&str, Kind)] = &[
+    ("id", Text),
+    ("tenant", Text),
+    ("action", Text),
+    ("title", Text),
+    ("owner", Text),
+    ("started_by", Text),
+    ("record_type", Text),
+    ("record_id", Text),
+    ("idempotency_key", Text),
+    ("created_at", Int),
+    ("retry_of", Text),
+    ("state", Text),
+    ("revision", Int),
+    ("head", Int),
+    ("suppressed", Int),
+    ("superseded", Int),
+    ("concurrency_key", Text),
+    ("concurrency_limit", Int),
+    ("concurrency_hold", Text),
+    ("slot_held", Int),
+    ("gated", Int),
+    ("priority", Int),
+    ("run_at", Int),
+    ("due_at", Int),
+    ("started_at", Int),
+    ("finished_at", Int),
+    ("updated_at", Int),
+    ("attempts", Int),
+    ("max_attempts", Int),
+    ("failures", Int),
+    ("chunks", Int),
+    ("idle_chunks", Int),
+    ("checkpoint_hash", Int),
+    ("reclaims", Int),
+    ("takeovers", Int),
+    ("fencing_token", Int),
+    ("lease_owner", Text),
+    ("lease_until", Int),
+    ("timeout_ms", Int),
+    ("deadline", Int),
+    ("wait", Text),
+    ("blocked_by", Text),
+    ("stop_actor", Text),
+    ("stop_reason", Text),
+    ("stop_at", Int),
+    ("progress_current", Int),
+    ("progress_total", Int),
+    ("progress_unit", Text),
+    ("progress_phase", Text),
+    ("progress_message", Text),
+    ("progress_at", Int),
+    ("estimator", Text),
+    ("rows_ok", Int),
+    ("rows_skipped", Int),
+    ("rows_failed", Int),
+    ("warnings", Text),
+    ("error", Text),
+    ("has_result", Int),
+    ("seen_at", Int),
+    ("read_at", Int),
+    ("archived_at", Int),
+    ("event_count", Int),
 ];
 
 /// How many of [`COLUMNS`] never change.
 pub(crate) const FIXED: usize = 11;
 
 /// Columns that are derived at each write and read by indexes only.
-pub(crate) const DERIVED: &[&str] = &["claimable", "rank", "active"];
-
-/// Takes one column after the other into a driver's statement.
-pub(crate) trait Bind {
-    /// The next column is a text.
-    fn text(&mut self, value: Option<&str>);
-    /// The next column is a whole number.
-    fn int(&mut self, value: Option<i64>);
-}
+pub(crate) const DERIVED: &[(&str, Kind)] = &[("claimable", Int), ("rank", Int), ("active", Int)];
 
 /// Writes all columns of a task: those of [`COLUMNS`], then those of [`DERIVED`], in their order.
-pub(crate) fn encode_new(task: &Task, to: &mut impl Bind) {
+pub(crate) fn encode_new(task: &Task, to: &mut Batch) {
     to.text(Some(&task.id.to_string()));
     to.text(Some(&task.tenant));
     to.text(Some(&task.action));
@@ -107,13 +101,13 @@ pub(crate) fn encode_new(task: &Task, to: &mut impl Bind) {
 }
 
 /// Writes the id and then all that may change.
-pub(crate) fn encode_changed(task: &Task, to: &mut impl Bind) {
+pub(crate) fn encode_changed(task: &Task, to: &mut Batch) {
     to.text(Some(&task.id.to_string()));
     encode_rest(task, to);
 }
 
 /// The columns after the first [`FIXED`].
-fn encode_rest(task: &Task, to: &mut impl Bind) {
+fn encode_rest(task: &Task, to: &mut Batch) {
     let ms = |at: Option<Millis>| at.map(|m| m.0);
     to.text(Some(task.state.as_str()));
     to.int(Some(task.revision.0));
@@ -178,7 +172,7 @@ fn json_text(value: &impl serde::Serialize) -> String {
 }
 
 /// One column after the other of a driver's row.
-pub(crate) trait Columns {
+pub trait Columns {
     /// The next column as a text.
     fn text(&mut self) -> Result<Option<String>>;
     /// The next column as a whole number.
@@ -209,7 +203,8 @@ pub(crate) fn task_id(text: &str) -> Result<TaskId> {
     text.parse().map_err(|_| corrupt("id"))
 }
 
-fn count32(value: Option<i64>, what: &str) -> Result<u32> {
+/// Reads a count.
+pub(crate) fn count32(value: Option<i64>, what: &str) -> Result<u32> {
     need(value, what).and_then(|n| u32::try_from(n).map_err(|_| corrupt(what)))
 }
 
@@ -316,11 +311,22 @@ pub(crate) fn from_json<T: serde::de::DeserializeOwned>(text: &str, what: &str) 
     serde_json::from_str(text).map_err(|_| corrupt(what))
 }
 
-/// How many columns a timeline entry has.
-pub(crate) const EVENT_COLUMNS: usize = 10;
+/// The columns of a timeline entry.
+pub(crate) const EVENT_COLUMNS: &[(&str, Kind)] = &[
+    ("task_id", Text),
+    ("seq", Int),
+    ("at", Int),
+    ("from_state", Text),
+    ("to_state", Text),
+    ("reason", Text),
+    ("actor", Text),
+    ("node", Text),
+    ("attempt", Int),
+    ("chunk", Int),
+];
 
-/// Writes a timeline entry: task_id, seq, at, from_state, to_state, reason, actor, node, attempt, chunk.
-pub(crate) fn encode_event(event: &TimelineEvent, to: &mut impl Bind) {
+/// Writes a timeline entry.
+pub(crate) fn encode_event(event: &TimelineEvent, to: &mut Batch) {
     to.text(Some(&event.task.to_string()));
     to.int(Some(event.seq));
     to.int(Some(event.at.0));

@@ -1,17 +1,28 @@
 //! The catalogue: every statement by name, as static text with `$n` placeholders.
 //!
-//! The texts stand in `sql/common/` where all databases take the same one, and in `sql/<db>/` where a dialect must differ.
-//! Marks that begin with `@` are filled from the one list of columns ([`super::row::COLUMNS`]) and from enums, never from a
-//! request. A test prepares every statement on its database.
+//! The texts stand in `sql/common/` where all databases take the same one, and in `sql/<db>/` where a database needs more of
+//! its own than the words of its [`Dialect`]. Marks that begin with `@` are filled from that, from the one list of columns
+//! ([`super::row::COLUMNS`]) and from enums, never from a request. A test prepares every statement on its database.
 
 use super::row::{COLUMNS, DERIVED, EVENT_COLUMNS, FIXED};
+use super::value::Kind;
 use super::{ListParams, Reach, SortBy, StoreError};
 use std::sync::LazyLock;
 
+/// The text of a statement: `common` for all databases, `own` for the one.
+macro_rules! text {
+    (common $db:literal $name:ident) => {
+        include_str!(concat!("sql/common/", stringify!($name), ".sql"))
+    };
+    (own $db:literal $name:ident) => {
+        include_str!(concat!("sql/", $db, "/", stringify!($name), ".sql"))
+    };
+}
+
 macro_rules! catalogue {
     (
-        single { $($name:ident: $folder:literal,)* }
-        by reach { $($wide:ident: $wide_folder:literal,)* }
+        single { $($name:ident: $folder:ident,)* }
+        by reach { $($wide:ident: $wide_folder:ident,)* }
         batched { $($batched:ident: $columns:expr,)* }
     ) => {
         /// The statements of one database.
@@ -24,13 +35,21 @@ macro_rules! catalogue {
             lists: Vec<String>,
         }
 
+        macro_rules! of {
+            ($db:tt, $dialect:ident, $rows:expr) => {
+                LazyLock::new(|| Statements {
+                    $($name: $dialect.fill(text!($folder $db $name)),)*
+                    $($wide: ByReach::of(&$dialect.fill(text!($wide_folder $db $wide))),)*
+                    $($batched: $rows(&$dialect.fill(text!(own $db $batched)), &$columns),)*
+                    lists: lists(&$dialect.fill(text!(common $db list))),
+                })
+            };
+        }
+
         /// SQLite's.
-        pub static SQLITE: LazyLock<Statements> = LazyLock::new(|| Statements {
-            $($name: filled(include_str!(concat!("sql/", $folder, "/", stringify!($name), ".sql"))),)*
-            $($wide: ByReach::of(include_str!(concat!("sql/", $wide_folder, "/", stringify!($wide), ".sql"))),)*
-            $($batched: Batched::new(include_str!(concat!("sql/sqlite/", stringify!($batched), ".sql")), $columns),)*
-            lists: lists(include_str!("sql/sqlite/list.sql")),
-        });
+        pub static SQLITE: LazyLock<Statements> = of!("sqlite", IN_SQLITE, Batched::of_values);
+        /// PostgreSQL's.
+        pub static POSTGRES: LazyLock<Statements> = of!("postgres", IN_POSTGRES, Batched::of_arrays);
 
         impl Statements {
             /// All of them with their names, for the test that prepares each.
@@ -48,82 +67,97 @@ macro_rules! catalogue {
 
 catalogue! {
     single {
-        api_key: "common",
-        artifacts: "sqlite",
-        bump_heads: "sqlite",
-        candidates: "sqlite",
-        center_active: "common",
-        center_newest: "common",
-        center_unseen: "common",
-        delete_files: "sqlite",
-        delete_session: "common",
-        documents: "sqlite",
-        epoch: "common",
-        events: "common",
-        expire_artifacts: "sqlite",
-        expired_files: "common",
-        expired_sessions: "common",
-        file: "common",
-        head: "common",
-        keep_uploads: "sqlite",
-        key_holders: "common",
-        key_rows: "sqlite",
-        key_use: "common",
-        key_waiters: "common",
-        markable_by_id: "sqlite",
-        markable_unseen: "sqlite",
-        markable_up_to: "sqlite",
-        next_due: "common",
-        now: "sqlite",
-        overdue: "common",
-        positions: "sqlite",
-        put_api_key: "common",
-        put_file: "common",
-        put_key_rows: "sqlite",
-        put_session: "common",
-        remove_documents: "sqlite",
-        remove_events: "sqlite",
-        remove_keys: "sqlite",
-        remove_tasks: "sqlite",
-        renew: "sqlite",
-        session: "common",
-        tasks_by_id: "sqlite",
-        usual: "common",
-        waited_keys: "common",
-        waiting_tenants: "common",
+        api_key: common,
+        artifacts: common,
+        bump_heads: own,
+        candidates: common,
+        center_active: common,
+        center_newest: common,
+        center_unseen: common,
+        delete_files: common,
+        delete_session: common,
+        documents: common,
+        epoch: common,
+        events: common,
+        expire_artifacts: common,
+        expired_files: common,
+        expired_sessions: common,
+        file: common,
+        give_keys: own,
+        head: common,
+        keep_uploads: common,
+        key_holders: common,
+        key_rows: own,
+        key_use: common,
+        key_waiters: common,
+        lock_tasks: common,
+        markable_by_id: own,
+        markable_unseen: common,
+        markable_up_to: common,
+        next_due: common,
+        now: own,
+        overdue: common,
+        pass_keys: own,
+        positions: common,
+        put_api_key: common,
+        put_file: common,
+        put_session: common,
+        remove_documents: common,
+        remove_events: common,
+        remove_keys: common,
+        remove_tasks: common,
+        renew: own,
+        session: common,
+        tasks_by_id: common,
+        usual: common,
+        waited_keys: common,
+        waiting_tenants: common,
     }
     by reach {
-        counts_active: "common",
-        counts_all: "common",
-        counts_marks: "common",
+        counts_active: common,
+        counts_all: common,
+        counts_marks: common,
     }
     batched {
-        append_events: EVENT_COLUMNS,
-        insert_tasks: COLUMNS.len() + DERIVED.len(),
-        put_documents: 3,
-        update_tasks: 1 + COLUMNS.len() - FIXED + DERIVED.len(),
+        append_events: EVENT_COLUMNS.to_vec(),
+        insert_tasks: [COLUMNS, DERIVED].concat(),
+        put_documents: [("task_id", Kind::Text), ("kind", Kind::Text), ("body", Kind::Text)],
+        update_tasks: [&COLUMNS[..1], &COLUMNS[FIXED..], DERIVED].concat(),
     }
 }
 
-/// The most rows that one text of a batched statement takes, as a power of two; 64 tasks are 4,096 values of the 32,766 that
-/// SQLite takes.
+/// The most rows that one text of a statement over values takes, as a power of two; 64 tasks are 4,096 values of the 32,766
+/// that SQLite takes.
 const LARGEST_PART: u32 = 6;
 
-/// A statement over a batch of rows whose values are bound one by one. There is a text for each power of two, so that a few
-/// texts serve batches of any size and stay prepared.
+/// A statement over a batch of rows.
 #[derive(Debug)]
 pub struct Batched {
     texts: Vec<String>,
 }
 
 impl Batched {
-    fn new(text: &str, columns: usize) -> Self {
-        let row = format!("({})", vec!["?"; columns].join(", "));
+    /// Values bound one by one: a text for each power of two, so that a few texts serve batches of any size and stay
+    /// prepared.
+    fn of_values(text: &str, columns: &[(&str, Kind)]) -> Self {
+        let row = format!("({})", vec!["?"; columns.len()].join(", "));
         let rows = |count: usize| vec![row.as_str(); count].join(", ");
-        Self { texts: (0..=LARGEST_PART).map(|power| filled(text).replace("@rows", &rows(1 << power))).collect() }
+        Self { texts: (0..=LARGEST_PART).map(|power| text.replace("@rows", &rows(1 << power))).collect() }
     }
 
-    /// The texts that take so many rows together, each with the number that it takes, the largest first.
+    /// An array a column: one text for all sizes.
+    fn of_arrays(text: &str, columns: &[(&str, Kind)]) -> Self {
+        let numbered = || columns.iter().zip(1..);
+        let array = |((_, kind), n): (&(&str, Kind), usize)| match kind {
+            Kind::Text => format!("CAST(${n} AS TEXT[])"),
+            Kind::Int => format!("CAST(${n} AS BIGINT[])"),
+        };
+        let arrays = numbered().map(array).collect::<Vec<_>>().join(", ");
+        let names = numbered().map(|(_, n)| format!("column{n}")).collect::<Vec<_>>().join(", ");
+        Self { texts: vec![text.replace("@rows", &format!("UNNEST({arrays}) AS v ({names})"))] }
+    }
+
+    /// The texts over values that take so many rows together, each with the number that it takes, the largest first.
     pub fn parts(&self, rows: usize) -> impl Iterator<Item = (usize, &str)> {
         let mut left = rows;
         std::iter::from_fn(move || {
@@ -131,6 +165,11 @@ impl Batched {
             left -= 1 << power;
             Some((1 << power, self.texts[power as usize].as_str()))
         })
+    }
+
+    /// The text over arrays.
+    pub fn whole(&self) -> &str {
+        &self.texts[0]
     }
 }
 
@@ -141,7 +180,7 @@ pub struct ByReach(Vec<String>);
 
 impl ByReach {
     fn of(text: &str) -> Self {
-        Self(REACHES.iter().map(|reach| filled(text).replace("@reach", reach)).collect())
+        Self(REACHES.iter().map(|reach| text.replace("@reach", reach)).collect())
     }
 
     /// The one for a reach.
@@ -183,17 +222,53 @@ impl Statements {
     }
 }
 
-/// Cuts the opening comment off and fills the marks.
-fn filled(text: &str) -> String {
-    let statement: Vec<&str> = text.lines().skip_while(|l| l.starts_with("--")).collect();
-    let all = || COLUMNS.iter().chain(DERIVED);
-    let changing = all().skip(FIXED).enumerate();
-    let set = changing.map(|(i, c)| format!("{c} = v.column{}", i + 2)).collect::<Vec<_>>().join(", ");
-    statement
-        .join("\n")
-        .replace("@columns", &COLUMNS.iter().map(|c| format!("t.{c}")).collect::<Vec<_>>().join(", "))
-        .replace("@names", &all().copied().collect::<Vec<_>>().join(", "))
-        .replace("@set", &set)
+/// What a common text leaves to the database.
+pub(super) struct Dialect {
+    /// `@lock`: rows are locked until the end of the transaction.
+    lock: &'static str,
+    /// `@skip_locked`: the same, without those that somebody else has locked.
+    skip_locked: &'static str,
+    /// `@in($n)`: is one of a list that is bound as one value, written as `$$`.
+    in_list: &'static str,
+    /// `@empty($n)`: the list is empty.
+    empty_list: &'static str,
+}
+
+/// The writer connection is the lock; a list is a JSON array.
+const IN_SQLITE: Dialect =
+    Dialect { lock: "", skip_locked: "", in_list: "IN (SELECT j.value FROM json_each($$) j)", empty_list: "$$ = '[]'" };
+
+/// A list is an array.
+pub(super) const IN_POSTGRES: Dialect = Dialect {
+    lock: "FOR UPDATE",
+    skip_locked: "FOR UPDATE SKIP LOCKED",
+    in_list: "= ANY(CAST($$ AS TEXT[]))",
+    empty_list: "cardinality(CAST($$ AS TEXT[])) = 0",
+};
+
+impl Dialect {
+    /// Cuts the opening comment off and fills the marks.
+    pub(super) fn fill(&self, text: &str) -> String {
+        let all = || COLUMNS.iter().chain(DERIVED);
+        let names = |columns: &[(&str, Kind)]| columns.iter().map(|c| c.0).collect::<Vec<_>>().join(", ");
+        let set = all().skip(FIXED).enumerate().map(|(i, (c, _))| format!("{c} = v.column{}", i + 2));
+        let statement: Vec<&str> = text.lines().skip_while(|l| l.starts_with("--")).collect();
+        let mut statement = statement
+            .join("\n")
+            .replace("@columns", &COLUMNS.iter().map(|(c, _)| format!("t.{c}")).collect::<Vec<_>>().join(", "))
+            .replace("@names", &names(&[COLUMNS, DERIVED].concat()))
+            .replace("@events", &names(EVENT_COLUMNS))
+            .replace("@set", &set.collect::<Vec<_>>().join(", "))
+            .replace("@lock", self.lock)
+            .replace("@skip_locked", self.skip_locked);
+        for n in 1..=9 {
+            let value = format!("${n}");
+            statement = statement
+                .replace(&format!("@in({value})"), &self.in_list.replace("$$", &value))
+                .replace(&format!("@empty({value})"), &self.empty_list.replace("$$", &value));
+        }
+        statement
+    }
 }
 
 /// In the order of [`Statements::list`].
@@ -202,7 +277,7 @@ fn lists(text: &str) -> Vec<String> {
         ["CAST($5 AS TEXT) IS NULL AND CAST($6 AS TEXT) IS NULL", "t.record_type = $5 AND t.record_id = $6"];
     const AFTERS: [&str; 2] =
         ["CAST($11 AS BIGINT) IS NULL AND CAST($12 AS TEXT) IS NULL", "(@sort, t.id) @beyond ($11, $12)"];
-    let mut texts = vec![filled(text)];
+    let mut texts = vec![text.to_owned()];
     let mut each = |mark: &str, choices: &[&str]| {
         texts = texts.iter().flat_map(|text| choices.iter().map(|choice| text.replace(mark, choice))).collect();
     };
@@ -242,7 +317,7 @@ mod tests {
             let parts: Vec<(usize, &str)> = SQLITE.append_events.parts(rows).collect();
             assert_eq!(parts.iter().map(|(count, _)| count).sum::<usize>(), rows);
             for (count, text) in parts {
-                assert_eq!(text.matches('?').count(), count * EVENT_COLUMNS);
+                assert_eq!(text.matches('?').count(), count * EVENT_COLUMNS.len());
             }
         }
     }

@@ -4,19 +4,22 @@
 //! set otherwise: an acknowledged commit survives a power loss. With NORMAL it survives a crash of the process only.
 
 mod clock;
-mod read;
-mod tx;
+mod values;
 
 use super::migrate::{self, Dialect, Migrations};
-use super::tx::Tx;
-use super::{Result, StoreError};
+use super::relational::SqlStore;
+use super::relational::driver::{Driver, Session};
+use super::sql::{Batched, SQLITE, Statements};
+use super::value::{Batch, Value};
+use super::{Capabilities, Result, StoreError};
 use crate::core::effect::{Effect, SqlValue};
+use crate::core::time::Millis;
+use async_trait::async_trait;
 use clock::FileClock;
 use sqlx::sqlite::{
-    SqliteArguments, SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool, SqlitePoolOptions,
-    SqliteRow, SqliteSynchronous,
+    SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
 };
-use sqlx::{Arguments as _, Column as _, Connection as _, Row as _, Sqlite, Transaction, TypeInfo as _, ValueRef as _};
+use sqlx::{Connection as _, Row as _, Sqlite, Transaction};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
@@ -61,12 +64,14 @@ impl SqliteOptions {
     }
 }
 
+/// A store on a SQLite file.
+pub type SqliteStore = SqlStore<SqliteDriver>;
+
 /// A SQLite file.
 #[derive(Debug)]
-pub struct SqliteStore {
+pub struct SqliteDriver {
     writer: SqlitePool,
     readers: SqlitePool,
-    epoch: String,
     clock: FileClock,
 }
 
@@ -99,13 +104,11 @@ impl SqliteStore {
             .await
             .map_err(fault)?;
         let clock = FileClock::new(options.clock_shift_ms, options.clock_held);
-        Ok(Self { writer, readers, epoch: epoch.0, clock })
+        Ok(Self::new(SqliteDriver { writer, readers, clock }, epoch.0))
     }
+}
 
-    async fn begin_write(&self) -> Result<Box<dyn Tx>> {
-        Ok(Box::new(tx::SqliteTx::new(self.begin_immediate().await?, self.clock.clone())))
-    }
-
+impl SqliteDriver {
     /// A transaction on the writer connection. After some faults (a full disk) SQLite rolls back by itself, and the driver
     /// then takes the connection to be inside a transaction for ever: such a connection is closed and opened anew.
     async fn begin_immediate(&self) -> Result<Transaction<'static, Sqlite>> {
@@ -181,83 +184,87 @@ pub(super) fn fault(e: sqlx::Error) -> StoreError {
     }
 }
 
-/// A row, column after column.
-struct Cells<'a> {
-    row: &'a SqliteRow,
-    next: usize,
+/// A transaction.
+pub struct SqliteSession {
+    tx: Transaction<'static, Sqlite>,
+    clock: FileClock,
 }
 
-impl<'a> Cells<'a> {
-    fn of(row: &'a SqliteRow) -> Self {
-        Self { row, next: 0 }
-    }
-}
+#[async_trait]
+impl Session for SqliteSession {
+    type Row = values::Row;
 
-impl super::row::Columns for Cells<'_> {
-    fn text(&mut self) -> Result<Option<String>> {
-        self.next += 1;
-        self.row.try_get(self.next - 1).map_err(fault)
+    async fn now(&mut self) -> Result<Millis> {
+        Ok(self.clock.now())
     }
 
-    fn int(&mut self) -> Result<Option<i64>> {
-        self.next += 1;
-        self.row.try_get(self.next - 1).map_err(fault)
-    }
-}
-
-/// The values of a statement, column after column.
-#[derive(Default)]
-struct Bound(SqliteArguments);
-
-impl super::row::Bind for Bound {
-    fn text(&mut self, value: Option<&str>) {
-        self.0.add(value.map(str::to_owned)).expect("a text can always be bound");
+    async fn rows(&mut self, sql: &'static str, values: Vec<Value>) -> Result<Vec<values::Row>> {
+        let rows = sqlx::query_with(sql, values::bound(values)).fetch_all(&mut *self.tx).await.map_err(fault)?;
+        Ok(rows.into_iter().map(values::Row::from).collect())
     }
 
-    fn int(&mut self, value: Option<i64>) {
-        self.0.add(value).expect("a whole number can always be bound");
+    async fn run(&mut self, sql: &'static str, values: Vec<Value>) -> Result<u64> {
+        let done = sqlx::query_with(sql, values::bound(values)).execute(&mut *self.tx).await.map_err(fault)?;
+        Ok(done.rows_affected())
     }
-}
 
-type Query = sqlx::query::Query<'static, sqlx::Sqlite, SqliteArguments>;
-
-/// Binds the values of a business statement.
-fn bound(sql: &'static str, values: &[SqlValue]) -> Query {
-    values.iter().fold(sqlx::query(sql), |query, value| match value {
-        SqlValue::Null => query.bind(Option::<String>::None),
-        SqlValue::Int(n) => query.bind(*n),
-        SqlValue::Real(f) => query.bind(*f),
-        SqlValue::Text(t) => query.bind(t.clone()),
-    })
-}
-
-/// The values of a business row.
-fn values(row: &SqliteRow) -> Result<Vec<SqlValue>> {
-    row.columns()
-        .iter()
-        .map(|column| {
-            let i = column.ordinal();
-            let raw = row.try_get_raw(i).map_err(fault)?;
-            if raw.is_null() {
-                return Ok(SqlValue::Null);
-            }
-            let kind = raw.type_info().name().to_owned();
-            match kind.as_str() {
-                "INTEGER" | "BOOLEAN" => row.try_get(i).map(SqlValue::Int),
-                "REAL" => row.try_get(i).map(SqlValue::Real),
-                _ => row.try_get(i).map(SqlValue::Text),
-            }
-            .map_err(fault)
-        })
-        .collect()
-}
-
-/// Runs business statements one after the other.
-async fn run_all(connection: &mut SqliteConnection, effects: &[Effect]) -> std::result::Result<(), sqlx::Error> {
-    for effect in effects {
-        for row in &effect.rows {
-            bound(effect.sql, row).execute(&mut *connection).await?;
+    async fn write(&mut self, statement: &'static Batched, mut batch: Batch) -> Result<()> {
+        let mut first = 0;
+        for (count, sql) in statement.parts(batch.rows()) {
+            let bound = values::of_rows(&mut batch, first..first + count);
+            sqlx::query_with(sql, bound).execute(&mut *self.tx).await.map_err(fault)?;
+            first += count;
         }
+        Ok(())
     }
-    Ok(())
+
+    async fn effects(&mut self, effects: &[Effect]) -> Result<()> {
+        for effect in effects {
+            for row in &effect.rows {
+                sqlx::query_with(effect.sql, values::of_business(row)).execute(&mut *self.tx).await.map_err(fault)?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn commit(self) -> Result<()> {
+        self.tx.commit().await.map_err(fault)
+    }
+}
+
+#[async_trait]
+impl Driver for SqliteDriver {
+    type Session = SqliteSession;
+
+    fn statements(&self) -> &'static Statements {
+        &SQLITE
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { effects: true, single_process: true }
+    }
+
+    async fn now(&self) -> Result<Millis> {
+        // What SQLite reads is not taken, for the clock of the file never goes back; that it answers is the proof.
+        sqlx::query(SQLITE.now.as_str()).fetch_one(&self.readers).await.map_err(fault)?;
+        Ok(self.clock.now())
+    }
+
+    async fn begin(&self) -> Result<SqliteSession> {
+        Ok(SqliteSession { tx: self.begin_immediate().await?, clock: self.clock.clone() })
+    }
+
+    async fn look(&self) -> Result<SqliteSession> {
+        Ok(SqliteSession { tx: self.readers.begin().await.map_err(fault)?, clock: self.clock.clone() })
+    }
+
+    async fn rows(&self, sql: &'static str, values: Vec<Value>) -> Result<Vec<values::Row>> {
+        let rows = sqlx::query_with(sql, values::bound(values)).fetch_all(&self.readers).await.map_err(fault)?;
+        Ok(rows.into_iter().map(values::Row::from).collect())
+    }
+
+    async fn query(&self, sql: &'static str, bind: Vec<SqlValue>) -> Result<Vec<Vec<SqlValue>>> {
+        let query = sqlx::query_with(sql, values::of_business(&bind));
+        query.fetch_all(&self.readers).await.map_err(fault)?.iter().map(values::business_row).collect()
+    }
 }

@@ -1,0 +1,64 @@
+//! What a database server or file has to offer so that everything else is written once: sessions that run static
+//! statements, a clock, and locks on concurrency keys where there is more than one writer.
+
+use super::super::row::Columns;
+use super::super::sql::{Batched, Statements};
+use super::super::tx::SlotKey;
+use super::super::value::{Batch, Value};
+use super::super::{Capabilities, Result};
+use crate::core::effect::{Effect, SqlValue};
+use crate::core::ids::TaskId;
+use crate::core::time::Millis;
+use async_trait::async_trait;
+
+/// A transaction. Dropping it rolls it back.
+#[async_trait]
+pub trait Session: Send {
+    /// A row of an answer.
+    type Row: Columns + Send;
+
+    /// The database's now.
+    async fn now(&mut self) -> Result<Millis>;
+    /// Runs a statement that answers rows.
+    async fn rows(&mut self, sql: &'static str, values: Vec<Value>) -> Result<Vec<Self::Row>>;
+    /// Runs a statement; how many rows it touched.
+    async fn run(&mut self, sql: &'static str, values: Vec<Value>) -> Result<u64>;
+    /// Runs a batched statement.
+    async fn write(&mut self, statement: &'static Batched, batch: Batch) -> Result<()>;
+    /// Runs statements on business tables one after the other, each with its rows.
+    async fn effects(&mut self, effects: &[Effect]) -> Result<()>;
+
+    /// Locks concurrency keys, these and those of these tasks, in one order. With one writer there is nothing to lock.
+    async fn lock_slots(&mut self, _keys: &[SlotKey], _tasks: &[TaskId]) -> Result<()> {
+        Ok(())
+    }
+    /// Locks those of the keys that nobody else has locked; answers the others.
+    async fn locked_elsewhere(&mut self, _keys: &[SlotKey]) -> Result<Vec<SlotKey>> {
+        Ok(Vec::new())
+    }
+
+    /// Makes it all true.
+    async fn commit(self) -> Result<()>;
+}
+
+/// A database.
+#[async_trait]
+pub trait Driver: Send + Sync + 'static {
+    /// Its transactions.
+    type Session: Session;
+
+    /// Its statements.
+    fn statements(&self) -> &'static Statements;
+    /// What this kind can do.
+    fn capabilities(&self) -> Capabilities;
+    /// The database's now; asks the database.
+    async fn now(&self) -> Result<Millis>;
+    /// Begins a writing transaction.
+    async fn begin(&self) -> Result<Self::Session>;
+    /// Begins a consistent look: a reading transaction that sees one moment.
+    async fn look(&self) -> Result<Self::Session>;
+    /// Runs one reading statement.
+    async fn rows(&self, sql: &'static str, values: Vec<Value>) -> Result<Vec<<Self::Session as Session>::Row>>;
+    /// Reads business tables.
+    async fn query(&self, sql: &'static str, values: Vec<SqlValue>) -> Result<Vec<Vec<SqlValue>>>;
+}

@@ -1,0 +1,22 @@
+//! The port over SQL, written once. What differs between databases is the text of some statements (`sql/<db>/`) and a
+//! [`driver`]: how it connects, binds values, tells faults, and locks.
+
+pub(crate) mod driver;
+mod read;
+mod tx;
+
+use driver::Driver;
+
+/// A store on a database that speaks SQL.
+#[derive(Debug)]
+pub struct SqlStore<D> {
+    driver: D,
+    epoch: String,
+}
+
+impl<D: Driver> SqlStore<D> {
+    /// A store over a database that is up to date and is named by this epoch.
+    pub(in crate::store) fn new(driver: D, epoch: String) -> Self {
+        Self { driver, epoch }
+    }
+}

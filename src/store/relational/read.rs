@@ -1,0 +1,301 @@
+//! What the database answers to reading verbs, and the small writes that concern no task: keys, sessions, files.
+
+use super::super::row::{self, Columns};
+use super::super::sql::like;
+use super::super::tx::Tx;
+use super::super::value::{Value, values};
+use super::super::{
+    ApiKey, Capabilities, Center, Counts, FileRow, ListParams, Page, Reach, Result, Session, Store, Took, Usual,
+};
+use super::SqlStore;
+use super::driver::{Driver, Session as _};
+use super::tx::{SqlTx, documents, no_documents, tasks};
+use crate::core::effect::{Effect, SqlValue};
+use crate::core::eta::Estimator;
+use crate::core::ids::{Head, TaskId};
+use crate::core::principal::{Principal, Role, Scope};
+use crate::core::task::{State, Task, TimelineEvent};
+use crate::core::time::Millis;
+use crate::core::view::Documents;
+use async_trait::async_trait;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The most items of a snapshot.
+const CENTER_ITEMS: usize = 100;
+
+impl<D: Driver> SqlStore<D> {
+    async fn write(&self, statement: &'static str, values: Vec<Value>) -> Result<()> {
+        let mut session = self.driver.begin().await?;
+        session.run(statement, values).await?;
+        session.commit().await
+    }
+
+    async fn counts_of(&self, look: &mut D::Session, reach: &Reach, ended: bool) -> Result<Counts> {
+        let s = self.driver.statements();
+        let states = if ended { s.counts_all.within(reach) } else { s.counts_active.within(reach) };
+        let whose = || values![reach.tenant.clone(), reach.owner.clone()];
+        let mut counts = Counts::default();
+        for mut r in look.rows(states, whose()).await? {
+            if let Some(state) = r.text()?.as_deref().and_then(State::parse) {
+                counts.by_state.insert(state, r.int()?.unwrap_or_default());
+            }
+        }
+        for mut r in look.rows(s.counts_marks.within(reach), whose()).await? {
+            counts.unseen = r.int()?.unwrap_or_default();
+            counts.attention = r.int()?.unwrap_or_default();
+        }
+        Ok(counts)
+    }
+}
+
+/// The head of an owner; one that has no row yet is at 0.
+fn head_of(rows: Vec<impl Columns>) -> Result<Head> {
+    rows.into_iter().next().map_or(Ok(Head(0)), |mut r| Ok(Head(r.int()?.unwrap_or_default())))
+}
+
+/// tenant, user, role, scopes.
+fn principal(r: &mut impl Columns) -> Result<Principal> {
+    let mut text = || r.text()?.ok_or_else(|| row::corrupt("principal"));
+    let (tenant, user, role, scopes) = (text()?, text()?, text()?, text()?);
+    Ok(Principal {
+        tenant,
+        user,
+        role: Role::parse(&role).ok_or_else(|| row::corrupt("role"))?,
+        scopes: scopes.split(',').filter_map(Scope::parse).collect(),
+    })
+}
+
+fn scope_list(who: &Principal) -> String {
+    who.scopes.iter().map(|s| s.as_str()).collect::<Vec<_>>().join(",")
+}
+
+/// The first four columns of a key or a session.
+fn principal_values(hash: String, who: &Principal) -> Vec<Value> {
+    values![hash, who.tenant.as_str(), who.user.as_str(), who.role.as_str(), scope_list(who)]
+}
+
+fn file_row(mut r: impl Columns) -> Result<FileRow> {
+    let (id, tenant, owner, task) = (r.text()?, r.text()?, r.text()?, r.text()?);
+    Ok(FileRow {
+        id: id.unwrap_or_default(),
+        tenant: tenant.unwrap_or_default(),
+        owner: owner.unwrap_or_default(),
+        task: task.as_deref().map(row::task_id).transpose()?,
+        name: r.text()?.unwrap_or_default(),
+        content_type: r.text()?.unwrap_or_default(),
+        size_bytes: r.int()?.unwrap_or_default(),
+        sha256: r.text()?.unwrap_or_default(),
+        created_at: Millis(r.int()?.unwrap_or_default()),
+        expires_at: r.int()?.map(Millis),
+    })
+}
+
+#[async_trait]
+impl<D: Driver> Store for SqlStore<D> {
+    fn capabilities(&self) -> Capabilities {
+        self.driver.capabilities()
+    }
+
+    fn epoch(&self) -> &str {
+        &self.epoch
+    }
+
+    async fn now(&self) -> Result<Millis> {
+        self.driver.now().await
+    }
+
+    async fn begin(&self) -> Result<Box<dyn Tx>> {
+        Ok(Box::new(SqlTx::new(self.driver.begin().await?, self.driver.statements())))
+    }
+
+    async fn tasks(&self, reach: &Reach, ids: &[TaskId]) -> Result<Vec<Task>> {
+        let mut found = tasks(self.driver.rows(&self.driver.statements().tasks_by_id, values![ids]).await?)?;
+        found.retain(|t| reach.holds(t));
+        Ok(found)
+    }
+
+    async fn documents(&self, id: TaskId) -> Result<Documents> {
+        let values = values![&[id][..], ["params", "checkpoint", "result"]];
+        let rows = self.driver.rows(&self.driver.statements().documents, values).await?;
+        Ok(documents(rows)?.remove(&id).unwrap_or_else(no_documents))
+    }
+
+    async fn list(&self, params: ListParams) -> Result<Page<Task, (i64, TaskId)>> {
+        let states: Vec<&str> = params.states.iter().map(|s| s.as_str()).collect();
+        // A reach of one owner wins over the filter: another owner's name finds nothing there.
+        let owner = params.reach.owner.clone().or_else(|| params.owner.clone());
+        if params.owner.is_some() && params.owner != owner {
+            return Ok(Page { items: Vec::new(), next: None });
+        }
+        let text = params.text.as_deref().map(like).transpose()?;
+        let statement = self.driver.statements().list(&params, owner.as_ref());
+        let values = values![
+            params.reach.tenant,
+            owner,
+            states,
+            params.action,
+            params.record.as_ref().map(|r| r.kind.clone()),
+            params.record.map(|r| r.id),
+            text,
+            params.from,
+            params.to,
+            i64::from(params.archived),
+            params.after.map(|a| a.0),
+            params.after.map(|a| a.1.to_string()),
+            params.limit + 1,
+        ];
+        let mut items = tasks(self.driver.rows(statement, values).await?)?;
+        let more = items.len() > params.limit;
+        items.truncate(params.limit);
+        let next = items.last().filter(|_| more).map(|t| (row::sort_value(t, params.sort), t.id));
+        Ok(Page { items, next })
+    }
+
+    async fn counts(&self, reach: &Reach, ended: bool) -> Result<Counts> {
+        self.counts_of(&mut self.driver.look().await?, reach, ended).await
+    }
+
+    async fn center(&self, tenant: &str, owner: &str) -> Result<Center> {
+        let s = self.driver.statements();
+        let mut look = self.driver.look().await?;
+        let head = head_of(look.rows(&s.head, values![tenant, owner]).await?)?;
+        let mut found: Vec<Task> = Vec::new();
+        let mut seen = BTreeSet::new();
+        for statement in [&s.center_active, &s.center_unseen, &s.center_newest] {
+            let rows = look.rows(statement, values![tenant, owner, CENTER_ITEMS + 1]).await?;
+            found.extend(tasks(rows)?.into_iter().filter(|t| seen.insert(t.id)));
+        }
+        let reach = Reach { tenant: Some(tenant.to_owned()), owner: Some(owner.to_owned()) };
+        let counts = self.counts_of(&mut look, &reach, false).await?;
+        drop(look);
+        let more = found.len() > CENTER_ITEMS;
+        found.truncate(CENTER_ITEMS);
+        Ok(Center { head, tasks: found, more, counts, as_of: self.now().await? })
+    }
+
+    async fn head(&self, tenant: &str, owner: &str) -> Result<Head> {
+        head_of(self.driver.rows(&self.driver.statements().head, values![tenant, owner]).await?)
+    }
+
+    async fn events(&self, id: TaskId, after: i64, limit: usize) -> Result<Vec<TimelineEvent>> {
+        let rows = self.driver.rows(&self.driver.statements().events, values![id, after, limit]).await?;
+        rows.into_iter().map(|mut r| row::decode_event(&mut r)).collect()
+    }
+
+    async fn positions(&self, ids: &[TaskId]) -> Result<BTreeMap<TaskId, i64>> {
+        const FAR: i64 = 1_000;
+        let mut places = BTreeMap::new();
+        for mut r in self.driver.rows(&self.driver.statements().positions, values![ids]).await? {
+            let id = row::task_id(&r.text()?.unwrap_or_default())?;
+            if let Some(ahead) = r.int()?.filter(|n| *n <= FAR) {
+                places.insert(id, ahead + 1);
+            }
+        }
+        Ok(places)
+    }
+
+    async fn usual(&self, tenant: &str, action: &str) -> Result<Usual> {
+        let rows = self.driver.rows(&self.driver.statements().usual, values![tenant, action]).await?;
+        let took = rows.into_iter().map(|mut r| {
+            let duration_ms = r.int()?.unwrap_or_default();
+            let units = r.int()?.unwrap_or_default();
+            let estimator: Estimator = row::from_json(r.text()?.as_deref().unwrap_or("{}"), "estimator")?;
+            Ok(Took { duration_ms, active_ms: estimator.active_ms(), units })
+        });
+        Ok(Usual::of(&took.collect::<Result<Vec<Took>>>()?))
+    }
+
+    async fn next_due(&self) -> Result<Option<Millis>> {
+        let rows = self.driver.rows(&self.driver.statements().next_due, values![]).await?;
+        rows.into_iter().next().map_or(Ok(None), |mut r| Ok(r.int()?.map(Millis)))
+    }
+
+    async fn put_api_key(&self, key: ApiKey) -> Result<()> {
+        let mut values = principal_values(key.hash, &key.principal);
+        values.extend(values![key.created_at, key.expires_at]);
+        self.write(&self.driver.statements().put_api_key, values).await
+    }
+
+    async fn api_key(&self, hash: &str) -> Result<Option<ApiKey>> {
+        let rows = self.driver.rows(&self.driver.statements().api_key, values![hash]).await?;
+        let Some(mut r) = rows.into_iter().next() else { return Ok(None) };
+        let principal = principal(&mut r)?;
+        let created_at = Millis(r.int()?.unwrap_or_default());
+        Ok(Some(ApiKey { hash: hash.to_owned(), principal, created_at, expires_at: r.int()?.map(Millis) }))
+    }
+
+    async fn put_session(&self, session: Session) -> Result<()> {
+        let s = self.driver.statements();
+        self.write(&s.expired_sessions, values![session.created_at]).await?;
+        let mut values = principal_values(session.hash, &session.principal);
+        values.extend(values![session.created_at, session.expires_at]);
+        self.write(&s.put_session, values).await
+    }
+
+    async fn session(&self, hash: &str) -> Result<Option<Session>> {
+        let rows = self.driver.rows(&self.driver.statements().session, values![hash]).await?;
+        let Some(mut r) = rows.into_iter().next() else { return Ok(None) };
+        let principal = principal(&mut r)?;
+        let created_at = Millis(r.int()?.unwrap_or_default());
+        let expires_at = Millis(r.int()?.unwrap_or_default());
+        Ok(Some(Session { hash: hash.to_owned(), principal, created_at, expires_at }))
+    }
+
+    async fn delete_session(&self, hash: &str) -> Result<()> {
+        self.write(&self.driver.statements().delete_session, values![hash]).await
+    }
+
+    async fn put_file(&self, file: FileRow) -> Result<()> {
+        let values = values![
+            file.id,
+            file.tenant,
+            file.owner,
+            file.task.map(|t| t.to_string()),
+            file.name,
+            file.content_type,
+            file.size_bytes,
+            file.sha256,
+            file.created_at,
+            file.expires_at,
+        ];
+        self.write(&self.driver.statements().put_file, values).await
+    }
+
+    async fn keep_uploads(&self, tenant: &str, ids: &[String], until: Millis) -> Result<()> {
+        self.write(&self.driver.statements().keep_uploads, values![tenant, ids, until]).await
+    }
+
+    async fn file(&self, id: &str) -> Result<Option<FileRow>> {
+        let rows = self.driver.rows(&self.driver.statements().file, values![id]).await?;
+        rows.into_iter().next().map(file_row).transpose()
+    }
+
+    async fn artifacts(&self, tasks: &[TaskId]) -> Result<Vec<FileRow>> {
+        let rows = self.driver.rows(&self.driver.statements().artifacts, values![tasks]).await?;
+        rows.into_iter().map(file_row).collect()
+    }
+
+    async fn expire_files(&self, limit: usize) -> Result<Vec<FileRow>> {
+        let s = self.driver.statements();
+        let mut session = self.driver.begin().await?;
+        let now = session.now().await?;
+        let rows = session.rows(&s.expired_files, values![now, limit]).await?;
+        let files: Vec<FileRow> = rows.into_iter().map(file_row).collect::<Result<_>>()?;
+        if !files.is_empty() {
+            let ids: Vec<String> = files.iter().map(|f| f.id.clone()).collect();
+            session.run(&s.delete_files, values![ids.as_slice()]).await?;
+        }
+        session.commit().await?;
+        Ok(files)
+    }
+
+    async fn query(&self, sql: &'static str, bind: Vec<SqlValue>) -> Result<Vec<Vec<SqlValue>>> {
+        self.driver.query(sql, bind).await
+    }
+
+    async fn execute(&self, statements: Vec<Effect>) -> Result<()> {
+        let mut session = self.driver.begin().await?;
+        session.effects(&statements).await?;
+        session.commit().await
+    }
+}

@@ -1,0 +1,285 @@
+//! The row-level steps over SQL, written once for all databases.
+
+use super::super::row::{self, Columns};
+use super::super::sql::Statements;
+use super::super::tx::{CandidateParams, Document, KeyName, KeyRow, SlotKey, Tx, Under};
+use super::super::value::{Batch, values};
+use super::super::{Mark, MarkParams, RenewParams, Renewed, Result, StoreError};
+use super::driver::Session;
+use crate::core::concurrency::KeyUse;
+use crate::core::effect::Effect;
+use crate::core::ids::{FencingToken, Head, TaskId};
+use crate::core::submit::KeyKind;
+use crate::core::task::{State, Task, TimelineEvent};
+use crate::core::time::Millis;
+use crate::core::view::Documents;
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// An open transaction.
+pub(super) struct SqlTx<S> {
+    session: S,
+    statements: &'static Statements,
+    /// Keys whose rows were found, and so are locked.
+    found: BTreeSet<KeyName>,
+}
+
+/// Rows as tasks.
+pub(super) fn tasks(rows: Vec<impl Columns>) -> Result<Vec<Task>> {
+    rows.into_iter().map(|mut r| row::decode(&mut r)).collect()
+}
+
+/// Rows of (task, kind, body) as documents.
+pub(super) fn documents(rows: Vec<impl Columns>) -> Result<BTreeMap<TaskId, Documents>> {
+    let mut found: BTreeMap<TaskId, Documents> = BTreeMap::new();
+    for mut r in rows {
+        let (Some(id), Some(kind), Some(body)) = (r.text()?, r.text()?, r.text()?) else { continue };
+        let documents = found.entry(row::task_id(&id)?).or_insert_with(no_documents);
+        let body: Value = row::from_json(&body, "body")?;
+        match kind.as_str() {
+            "params" => documents.params = body,
+            "checkpoint" => documents.checkpoint = Some(body),
+            _ => documents.result = Some(body),
+        }
+    }
+    Ok(found)
+}
+
+/// What a task without stored documents has: empty params.
+pub(super) fn no_documents() -> Documents {
+    Documents { params: json!({}), checkpoint: None, result: None }
+}
+
+impl<S: Session> SqlTx<S> {
+    pub(super) fn new(session: S, statements: &'static Statements) -> Self {
+        Self { session, statements, found: BTreeSet::new() }
+    }
+}
+
+fn name_columns(name: &KeyName, to: &mut Batch) {
+    to.text(Some(&name.tenant));
+    to.text(Some(&name.action));
+    to.text(Some(name.kind.as_str()));
+    to.text(Some(&name.key));
+}
+
+fn key_columns(row: &&KeyRow, to: &mut Batch) {
+    name_columns(&row.name, to);
+    to.text(Some(&row.task.to_string()));
+    to.int(Some(row.keep_ms));
+    to.text(Some(&row.fingerprint));
+}
+
+#[async_trait]
+impl<S: Session> Tx for SqlTx<S> {
+    async fn now(&mut self) -> Result<Millis> {
+        self.session.now().await
+    }
+
+    async fn load(&mut self, ids: &[TaskId]) -> Result<Vec<Task>> {
+        tasks(self.session.rows(&self.statements.lock_tasks, values![ids]).await?)
+    }
+
+    async fn insert(&mut self, tasks: &[Task]) -> Result<()> {
+        let written = self.session.write(&self.statements.insert_tasks, Batch::of(tasks, row::encode_new)).await;
+        written.map_err(|e| match e {
+            StoreError::Limit(_) => StoreError::Conflict("the id of a task is taken".into()),
+            other => other,
+        })
+    }
+
+    async fn update(&mut self, tasks: &[Task]) -> Result<()> {
+        self.session.write(&self.statements.update_tasks, Batch::of(tasks, row::encode_changed)).await
+    }
+
+    async fn remove(&mut self, ids: &[TaskId]) -> Result<()> {
+        let s = self.statements;
+        for statement in [&s.remove_tasks, &s.remove_documents, &s.remove_events, &s.remove_keys, &s.expire_artifacts] {
+            self.session.run(statement, values![ids]).await?;
+        }
+        Ok(())
+    }
+
+    async fn put_documents(&mut self, documents: &[Document]) -> Result<()> {
+        // One statement cannot write a row twice: of two bodies of one document, the later one counts.
+        let newest: BTreeMap<_, _> = documents.iter().map(|d| ((d.task, d.kind), &d.body)).collect();
+        let batch = Batch::of(newest, |((task, kind), body), to| {
+            to.text(Some(&task.to_string()));
+            to.text(Some(kind.as_str()));
+            to.text(Some(&body.to_string()));
+        });
+        self.session.write(&self.statements.put_documents, batch).await
+    }
+
+    async fn documents(&mut self, ids: &[TaskId]) -> Result<BTreeMap<TaskId, Documents>> {
+        let rows = self.session.rows(&self.statements.documents, values![ids, ["params", "checkpoint"]]).await?;
+        let mut found = documents(rows)?;
+        for id in ids {
+            found.entry(*id).or_insert_with(no_documents);
+        }
+        Ok(found)
+    }
+
+    async fn append_events(&mut self, events: &[TimelineEvent]) -> Result<()> {
+        self.session.write(&self.statements.append_events, Batch::of(events, row::encode_event)).await
+    }
+
+    async fn bump_heads(&mut self, owners: &[(String, String)]) -> Result<Vec<Head>> {
+        let batch = Batch::of(owners, |(tenant, owner), to| {
+            to.text(Some(tenant));
+            to.text(Some(owner));
+        });
+        let mut heads = BTreeMap::new();
+        for mut r in self.session.rows(&self.statements.bump_heads, values![batch]).await? {
+            heads.insert((r.text()?, r.text()?), r.int()?.unwrap_or_default());
+        }
+        owners
+            .iter()
+            .map(|(tenant, owner)| heads.get(&(Some(tenant.clone()), Some(owner.clone()))).copied().map(Head))
+            .collect::<Option<_>>()
+            .ok_or_else(|| row::corrupt("head"))
+    }
+
+    async fn key_rows(&mut self, names: &[KeyName]) -> Result<Vec<KeyRow>> {
+        let rows = self.session.rows(&self.statements.key_rows, values![Batch::of(names, name_columns)]).await?;
+        let rows: Vec<KeyRow> = rows.into_iter().map(|mut r| key_row(&mut r)).collect::<Result<_>>()?;
+        self.found.extend(rows.iter().map(|r| r.name.clone()));
+        Ok(rows)
+    }
+
+    async fn put_key_rows(&mut self, rows: &[KeyRow]) -> Result<()> {
+        let (known, new): (Vec<&KeyRow>, Vec<&KeyRow>) = rows.iter().partition(|r| self.found.contains(&r.name));
+        if !known.is_empty() {
+            self.session.run(&self.statements.pass_keys, values![Batch::of(&known, key_columns)]).await?;
+        }
+        if !new.is_empty() {
+            let batch = Batch::of(&new, key_columns);
+            if self.session.run(&self.statements.give_keys, values![batch]).await? < new.len() as u64 {
+                return Err(StoreError::Conflict("an idempotency key was given away at the same time".into()));
+            }
+        }
+        Ok(())
+    }
+
+    async fn lock_slots(&mut self, keys: &[SlotKey], tasks: &[TaskId]) -> Result<()> {
+        self.session.lock_slots(keys, tasks).await
+    }
+
+    async fn key_use(&mut self, key: &SlotKey, waiting_most: u32) -> Result<KeyUse> {
+        let values = values![key.0.as_str(), key.1.as_str(), i64::from(waiting_most)];
+        let rows = self.session.rows(&self.statements.key_use, values).await?;
+        let mut counts = rows.into_iter().next().ok_or_else(|| row::corrupt("key use"))?;
+        let mut count = || row::count32(counts.int()?, "key use");
+        Ok(KeyUse { held: count()?, waiting: count()? })
+    }
+
+    async fn key_tasks(&mut self, key: &SlotKey, under: Under, limit: usize) -> Result<Vec<Task>> {
+        let statement = match under {
+            Under::Holders => &self.statements.key_holders,
+            Under::Waiters => &self.statements.key_waiters,
+        };
+        tasks(self.session.rows(statement, values![key.0.as_str(), key.1.as_str(), limit]).await?)
+    }
+
+    async fn waited_keys(&mut self, limit: usize) -> Result<Vec<SlotKey>> {
+        let rows = self.session.rows(&self.statements.waited_keys, values![limit]).await?;
+        rows.into_iter().map(|mut r| Ok((r.text()?.unwrap_or_default(), r.text()?.unwrap_or_default()))).collect()
+    }
+
+    async fn waiting_tenants(&mut self, _now: Millis) -> Result<Vec<String>> {
+        let rows = self.session.rows(&self.statements.waiting_tenants, values![]).await?;
+        rows.into_iter().map(|mut r| Ok(r.text()?.unwrap_or_default())).collect()
+    }
+
+    async fn candidates(&mut self, params: CandidateParams<'_>) -> Result<Vec<Task>> {
+        let values = values![params.tenant, params.now, params.actions, params.limit];
+        let mut found = tasks(self.session.rows(&self.statements.candidates, values).await?)?;
+        // Taking a slot, or giving one up because time is over, changes the key. One that holds its slot only goes on.
+        let changes = |t: &Task| !t.slot_held || t.deadline.is_some_and(|d| d <= params.now);
+        let key = |t: &Task| t.concurrency.as_ref().map(|c| (t.tenant.clone(), c.key.clone()));
+        let keys: BTreeSet<SlotKey> = found.iter().filter(|t| changes(t)).filter_map(key).collect();
+        if !keys.is_empty() {
+            let keys: Vec<SlotKey> = keys.into_iter().collect();
+            let elsewhere = self.session.locked_elsewhere(&keys).await?;
+            found.retain(|t| !changes(t) || key(t).is_none_or(|k| !elsewhere.contains(&k)));
+        }
+        Ok(found)
+    }
+
+    async fn renew(&mut self, params: &RenewParams, until: Millis) -> Result<Vec<Renewed>> {
+        let held = Batch::of(&params.held, |(id, token), to| {
+            to.text(Some(&id.to_string()));
+            to.int(Some(token.0));
+        });
+        let mut renewed = BTreeMap::new();
+        for mut r in self.session.rows(&self.statements.renew, values![until, params.node.as_str(), held]).await? {
+            let id = row::task_id(&r.text()?.unwrap_or_default())?;
+            let token = FencingToken(r.int()?.unwrap_or_default());
+            let state = r.text()?.as_deref().and_then(State::parse);
+            let asked = matches!(state, Some(State::Pausing | State::Cancelling));
+            renewed.insert((id, token), if asked { Renewed::Stop } else { Renewed::Ok });
+        }
+        // By id and token: a node may still hold a chunk of a task that it has lost and claimed anew.
+        Ok(params.held.iter().map(|held| renewed.get(held).copied().unwrap_or(Renewed::Stale)).collect())
+    }
+
+    async fn overdue(&mut self, now: Millis, all: bool, asked_by: Millis, limit: usize) -> Result<Vec<TaskId>> {
+        let values = values![now, i64::from(all), asked_by, limit];
+        let rows = self.session.rows(&self.statements.overdue, values).await?;
+        rows.into_iter().map(|mut r| row::task_id(&r.text()?.unwrap_or_default())).collect()
+    }
+
+    async fn markable(&mut self, params: &MarkParams, limit: usize) -> Result<Vec<Task>> {
+        let mark = match params.mark {
+            Mark::Seen => "seen",
+            Mark::Read => "read",
+            Mark::Archived => "archived",
+        };
+        let (tenant, owner) = (params.tenant.as_str(), params.owner.as_str());
+        if !params.ids.is_empty() {
+            let values = values![tenant, owner, params.ids.as_slice(), mark, limit];
+            return tasks(self.session.rows(&self.statements.markable_by_id, values).await?);
+        }
+        let statement = match params.mark {
+            Mark::Seen => &self.statements.markable_unseen,
+            Mark::Read | Mark::Archived => &self.statements.markable_up_to,
+        };
+        let states: Vec<&str> = params.states.iter().map(|s| s.as_str()).collect();
+        let up_to = params.up_to.map_or(i64::MAX, |h| h.0);
+        let values = values![tenant, owner, up_to, mark, states, params.action.clone(), limit];
+        tasks(self.session.rows(statement, values).await?)
+    }
+
+    async fn run_effects(&mut self, effects: &[Effect]) -> Result<Option<String>> {
+        self.session.run("SAVEPOINT taskbell_effects", values![]).await?;
+        match self.session.effects(effects).await {
+            Ok(()) => {
+                self.session.run("RELEASE SAVEPOINT taskbell_effects", values![]).await?;
+                Ok(None)
+            }
+            Err(StoreError::Limit(text) | StoreError::Corrupt(text)) => {
+                self.session.run("ROLLBACK TO SAVEPOINT taskbell_effects", values![]).await?;
+                self.session.run("RELEASE SAVEPOINT taskbell_effects", values![]).await?;
+                Ok(Some(text))
+            }
+            Err(other) => Err(other),
+        }
+    }
+
+    async fn commit(self: Box<Self>) -> Result<()> {
+        self.session.commit().await
+    }
+}
+
+fn key_row(r: &mut impl Columns) -> Result<KeyRow> {
+    let mut text = || r.text()?.ok_or_else(|| row::corrupt("key"));
+    let (tenant, action, kind, key, task) = (text()?, text()?, text()?, text()?, text()?);
+    let kind = if kind == KeyKind::Fields.as_str() { KeyKind::Fields } else { KeyKind::Caller };
+    Ok(KeyRow {
+        name: KeyName { tenant, action, kind, key },
+        task: row::task_id(&task)?,
+        keep_ms: r.int()?.unwrap_or_default(),
+        fingerprint: r.text()?.unwrap_or_default(),
+    })
+}

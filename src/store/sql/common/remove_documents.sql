@@ -1,0 +1,2 @@
+-- Deletes by task.
+DELETE FROM taskbell_documents WHERE task_id @in($1)

@@ -1,0 +1,2 @@
+-- Deletes by task.
+DELETE FROM taskbell_tasks WHERE id @in($1)

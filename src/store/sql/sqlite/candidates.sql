@@ -1,7 +1,0 @@
--- Tasks of a tenant that may be claimed, in claim order. Index: taskbell_tasks_claim, in its own order, so the cost does
--- not grow with the number that wait. The bound on rank passes over tasks that are due later: the highest priority is
--- worth 100 minutes (RANK_STEP_MS), so nothing due by $2 ranks above $2 + 6,000,000.
-SELECT @columns FROM taskbell_tasks t
-WHERE t.claimable = 1 AND t.tenant = $1 AND t.rank <= $2 + 6000000 AND t.due_at <= $2
-    AND t.action IN (SELECT j.value FROM json_each($3) j)
-ORDER BY t.rank, t.id LIMIT $4

@@ -1,2 +1,0 @@
--- Deletes by task.
-DELETE FROM taskbell_events WHERE task_id IN (SELECT j.value FROM json_each($1) j)
