@@ -7,13 +7,6 @@ use super::{Result, StoreError};
 use async_trait::async_trait;
 use sha2::{Digest, Sha256};
 
-/// Which database.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dialect {
-    /// SQLite.
-    Sqlite,
-}
-
 /// Whether to change the database.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
@@ -46,15 +39,12 @@ impl Migration {
     }
 }
 
-/// Remembers what was applied.
-pub(super) const CREATE_TABLE: &str = "CREATE TABLE IF NOT EXISTS taskbell_migrations \
-     (number BIGINT NOT NULL PRIMARY KEY, checksum VARCHAR(64) NOT NULL)";
-pub(super) const APPLIED: &str = "SELECT number, checksum FROM taskbell_migrations ORDER BY number";
-pub(super) const IS_APPLIED: &str = "SELECT number FROM taskbell_migrations WHERE number = $1";
-pub(super) const RECORD: &str = "INSERT INTO taskbell_migrations (number, checksum) VALUES ($1, $2)";
-
 const SQLITE: &[Migration] =
     &[Migration { number: 1, name: "tasks", text: include_str!("../../migrations/sqlite/0001_tasks.sql") }];
+const POSTGRES: &[Migration] =
+    &[Migration { number: 1, name: "tasks", text: include_str!("../../migrations/postgres/0001_tasks.sql") }];
+const POSTGRES_LOGS: &[Migration] =
+    &[Migration { number: 1, name: "logs", text: include_str!("../../migrations/postgres-logs/0001_logs.sql") }];
 
 /// A database that can be migrated.
 #[async_trait]
@@ -65,22 +55,59 @@ pub(super) trait Target: Send {
     async fn apply(&mut self, migration: &Migration) -> Result<()>;
 }
 
-/// The migrations of a database.
-pub struct Migrations(&'static [Migration]);
+/// The migrations of a database, and the table that remembers which were applied.
+#[derive(Clone, Copy)]
+pub struct Migrations {
+    steps: &'static [Migration],
+    table: &'static str,
+}
 
 impl Migrations {
-    /// Those of a dialect.
+    /// Those of a SQLite file.
     #[must_use]
-    pub fn of(dialect: Dialect) -> Self {
-        match dialect {
-            Dialect::Sqlite => Self(SQLITE),
-        }
+    pub fn of_sqlite() -> Self {
+        Self { steps: SQLITE, table: "taskbell_migrations" }
+    }
+
+    /// Those of a PostgreSQL database.
+    #[must_use]
+    pub fn of_postgres() -> Self {
+        Self { steps: POSTGRES, table: "taskbell_migrations" }
+    }
+
+    /// Those of task logs in a PostgreSQL database, which may be the same one.
+    #[must_use]
+    pub fn of_postgres_logs() -> Self {
+        Self { steps: POSTGRES_LOGS, table: "taskbell_log_migrations" }
+    }
+
+    pub(super) fn table(&self) -> &'static str {
+        self.table
+    }
+
+    pub(super) fn create_table(&self) -> String {
+        format!(
+            "CREATE TABLE IF NOT EXISTS {} (number BIGINT NOT NULL PRIMARY KEY, checksum VARCHAR(64) NOT NULL)",
+            self.table
+        )
+    }
+
+    pub(super) fn applied(&self) -> String {
+        format!("SELECT number, checksum FROM {} ORDER BY number", self.table)
+    }
+
+    pub(super) fn is_applied(&self) -> String {
+        format!("SELECT number FROM {} WHERE number = $1", self.table)
+    }
+
+    pub(super) fn record(&self) -> String {
+        format!("INSERT INTO {} (number, checksum) VALUES ($1, $2)", self.table)
     }
 
     pub(super) async fn run(&self, target: &mut dyn Target, mode: Mode, told: &mut Told<'_>) -> Result<()> {
         let applied = target.applied().await?;
         for (number, checksum) in &applied {
-            match self.0.iter().find(|m| m.number == *number) {
+            match self.steps.iter().find(|m| m.number == *number) {
                 None => {
                     return Err(StoreError::Corrupt(format!(
                         "the database has migration {number}, which this version does not know: a newer taskbell made it"
@@ -95,7 +122,8 @@ impl Migrations {
                 Some(_) => {}
             }
         }
-        let pending: Vec<&Migration> = self.0.iter().filter(|m| !applied.iter().any(|(n, _)| *n == m.number)).collect();
+        let pending: Vec<&Migration> =
+            self.steps.iter().filter(|m| !applied.iter().any(|(n, _)| *n == m.number)).collect();
         if mode == Mode::Check && !pending.is_empty() {
             return Err(StoreError::Unavailable(format!(
                 "the database is {} step(s) behind this version: run `taskbell migrate`, or set database.migrate = \"auto\"",

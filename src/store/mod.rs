@@ -18,6 +18,7 @@ mod kept;
 pub mod logs;
 pub mod memory;
 pub mod migrate;
+pub mod postgres;
 mod relational;
 mod retry;
 pub mod row;

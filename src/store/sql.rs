@@ -126,6 +126,24 @@ catalogue! {
     }
 }
 
+/// The statements by which PostgreSQL locks what has no row.
+#[derive(Debug)]
+pub struct LockStatements {
+    /// Waits for concurrency keys.
+    pub lock_slots: String,
+    /// Takes those that are free and answers the others.
+    pub locked_elsewhere: String,
+    /// Waits for the turn to write logs.
+    pub begin_logs: String,
+}
+
+/// PostgreSQL's locks.
+pub static POSTGRES_LOCKS: LazyLock<LockStatements> = LazyLock::new(|| LockStatements {
+    lock_slots: IN_POSTGRES.fill(text!(own "postgres" lock_slots)),
+    locked_elsewhere: IN_POSTGRES.fill(text!(own "postgres" locked_elsewhere)),
+    begin_logs: IN_POSTGRES.fill(include_str!("sql/logs/postgres/begin.sql")),
+});
+
 /// The most rows that one text of a statement over values takes, as a power of two; 64 tasks are 4,096 values of the 32,766
 /// that SQLite takes.
 const LARGEST_PART: u32 = 6;
@@ -223,7 +241,7 @@ impl Statements {
 }
 
 /// What a common text leaves to the database.
-pub(super) struct Dialect {
+pub struct Dialect {
     /// `@lock`: rows are locked until the end of the transaction.
     lock: &'static str,
     /// `@skip_locked`: the same, without those that somebody else has locked.
@@ -235,7 +253,7 @@ pub(super) struct Dialect {
 }
 
 /// The writer connection is the lock; a list is a JSON array.
-const IN_SQLITE: Dialect =
+pub(super) const IN_SQLITE: Dialect =
     Dialect { lock: "", skip_locked: "", in_list: "IN (SELECT j.value FROM json_each($$) j)", empty_list: "$$ = '[]'" };
 
 /// A list is an array.

@@ -4,14 +4,18 @@
 //! with the fencing token of the chunk that wrote it; lines of an older token than the newest seen for the task are refused,
 //! so a writer that was taken over cannot go on writing.
 //!
-//! Two kinds: a SQLite file of its own, and the reference model in memory. What becomes of a line is decided in `ledger`,
+//! Three kinds: a SQLite file of its own, a PostgreSQL database, and the reference model in memory. What becomes of a line is decided in `ledger`,
 //! the same for both.
 
 mod ledger;
 mod memory;
+mod postgres;
+mod relational;
 mod sqlite;
+pub mod statements;
 
 pub use memory::MemoryLogs;
+pub use postgres::PostgresLogs;
 pub use sqlite::{SqliteLogs, beside};
 
 use super::Result;

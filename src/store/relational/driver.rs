@@ -55,6 +55,11 @@ pub trait Driver: Send + Sync + 'static {
     async fn now(&self) -> Result<Millis>;
     /// Begins a writing transaction.
     async fn begin(&self) -> Result<Self::Session>;
+    /// Begins a writing transaction on task logs: the only one of its kind, and one whose commit need not survive a power
+    /// loss.
+    async fn begin_logs(&self) -> Result<Self::Session> {
+        self.begin().await
+    }
     /// Begins a consistent look: a reading transaction that sees one moment.
     async fn look(&self) -> Result<Self::Session>;
     /// Runs one reading statement.

@@ -6,7 +6,7 @@
 mod clock;
 mod values;
 
-use super::migrate::{self, Dialect, Migrations};
+use super::migrate::{self, Migrations};
 use super::relational::SqlStore;
 use super::relational::driver::{Driver, Session};
 use super::sql::{Batched, SQLITE, Statements};
@@ -19,7 +19,7 @@ use clock::FileClock;
 use sqlx::sqlite::{
     SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
 };
-use sqlx::{Connection as _, Row as _, Sqlite, Transaction};
+use sqlx::{AssertSqlSafe, Connection as _, Row as _, Sqlite, Transaction};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
@@ -93,7 +93,8 @@ impl SqliteStore {
             .await
             .map_err(fault)?;
         let mut connection = writer.acquire().await.map_err(fault)?;
-        Migrations::of(Dialect::Sqlite).run(&mut SqliteMigrator(&mut connection), mode, told).await?;
+        let migrations = Migrations::of_sqlite();
+        migrations.run(&mut SqliteTarget { connection: &mut connection, migrations }, mode, told).await?;
         let epoch: (String,) =
             sqlx::query_as(super::sql::SQLITE.epoch.as_str()).fetch_one(&mut *connection).await.map_err(fault)?;
         drop(connection);
@@ -109,6 +110,17 @@ impl SqliteStore {
 }
 
 impl SqliteDriver {
+    /// Over the pools of another file, with the clock of the machine.
+    pub(super) fn over(writer: SqlitePool, readers: SqlitePool) -> Self {
+        Self { writer, readers, clock: FileClock::new(Arc::default(), false) }
+    }
+
+    /// Ends all connections.
+    pub(super) async fn close(&self) {
+        self.readers.close().await;
+        self.writer.close().await;
+    }
+
     /// A transaction on the writer connection. After some faults (a full disk) SQLite rolls back by itself, and the driver
     /// then takes the connection to be inside a transaction for ever: such a connection is closed and opened anew.
     async fn begin_immediate(&self) -> Result<Transaction<'static, Sqlite>> {
@@ -140,30 +152,31 @@ fn connect_options(path: &Path, durability: Durability) -> SqliteConnectOptions 
         .pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
 }
 
-struct SqliteMigrator<'a>(&'a mut SqliteConnection);
+struct SqliteTarget<'a> {
+    connection: &'a mut SqliteConnection,
+    migrations: Migrations,
+}
 
-#[async_trait::async_trait]
-impl migrate::Target for SqliteMigrator<'_> {
+#[async_trait]
+impl migrate::Target for SqliteTarget<'_> {
     async fn applied(&mut self) -> Result<Vec<(i64, String)>> {
-        sqlx::query(migrate::CREATE_TABLE).execute(&mut *self.0).await.map_err(fault)?;
-        let rows = sqlx::query(migrate::APPLIED).fetch_all(&mut *self.0).await.map_err(fault)?;
+        let create = sqlx::query(AssertSqlSafe(self.migrations.create_table()));
+        create.execute(&mut *self.connection).await.map_err(fault)?;
+        let query = sqlx::query(AssertSqlSafe(self.migrations.applied()));
+        let rows = query.fetch_all(&mut *self.connection).await.map_err(fault)?;
         rows.iter().map(|r| Ok((r.try_get(0).map_err(fault)?, r.try_get(1).map_err(fault)?))).collect()
     }
 
     async fn apply(&mut self, migration: &migrate::Migration) -> Result<()> {
-        let mut tx = self.0.begin_with("BEGIN IMMEDIATE").await.map_err(fault)?;
+        let mut tx = self.connection.begin_with("BEGIN IMMEDIATE").await.map_err(fault)?;
         // Another process may have been faster between the look and the lock.
-        let done = sqlx::query(migrate::IS_APPLIED).bind(migration.number).fetch_optional(&mut *tx).await;
-        if done.map_err(fault)?.is_some() {
+        let done = sqlx::query(AssertSqlSafe(self.migrations.is_applied())).bind(migration.number);
+        if done.fetch_optional(&mut *tx).await.map_err(fault)?.is_some() {
             return Ok(());
         }
         sqlx::raw_sql(migration.text).execute(&mut *tx).await.map_err(fault)?;
-        sqlx::query(migrate::RECORD)
-            .bind(migration.number)
-            .bind(migration.checksum())
-            .execute(&mut *tx)
-            .await
-            .map_err(fault)?;
+        let record = sqlx::query(AssertSqlSafe(self.migrations.record()));
+        record.bind(migration.number).bind(migration.checksum()).execute(&mut *tx).await.map_err(fault)?;
         tx.commit().await.map_err(fault)
     }
 }

@@ -1,3 +1,2 @@
--- The bytes held by the tenants in a JSON array of names. Inside the writer's transaction; takes the primary key.
-SELECT t.tenant, t.bytes
-FROM json_each($1) AS asked JOIN taskbell_log_tenant AS t ON t.tenant = asked.value
+-- The bytes held by tenants. Inside the writer's transaction. By primary key.
+SELECT t.tenant, t.bytes FROM taskbell_log_tenant t WHERE t.tenant @in($1)
