@@ -6,7 +6,7 @@
 
 use super::row::{COLUMNS, DERIVED, EVENT_COLUMNS, FIXED};
 use super::value::Kind;
-use super::{ListParams, Reach, SortBy, StoreError};
+use super::{ListParams, Reach, SortBy};
 use std::sync::LazyLock;
 
 /// The text of a statement: `common` for all databases, `own` for the one.
@@ -310,10 +310,7 @@ fn lists(text: &str) -> Vec<String> {
 
 /// A literal search text as a LIKE pattern: its own wildcards escaped by `!`. The statement makes both sides lower case,
 /// so that the database's own idea of it, whatever letters it knows, is the same for both.
-pub(crate) fn like(text: &str) -> Result<String, StoreError> {
-    if text.chars().count() > super::TEXT_CHARS {
-        return Err(StoreError::Limit(format!("a search text may have {} characters", super::TEXT_CHARS)));
-    }
+pub(crate) fn like(text: &str) -> String {
     let mut pattern = String::from("%");
     for c in text.chars() {
         if matches!(c, '%' | '_' | '!') {
@@ -322,7 +319,7 @@ pub(crate) fn like(text: &str) -> Result<String, StoreError> {
         pattern.push(c);
     }
     pattern.push('%');
-    Ok(pattern)
+    pattern
 }
 
 #[cfg(test)]

@@ -5,7 +5,8 @@ use super::super::sql::like;
 use super::super::tx::Tx;
 use super::super::value::{Value, values};
 use super::super::{
-    ApiKey, Capabilities, Center, Counts, FileRow, ListParams, Page, Reach, Result, Session, Store, Took, Usual,
+    ApiKey, Capabilities, Center, Counts, FileRow, ListParams, Page, Reach, Result, Session, Store, StoreError,
+    TEXT_CHARS, Took, Usual,
 };
 use super::SqlStore;
 use super::driver::{Driver, Session as _};
@@ -127,7 +128,10 @@ impl<D: Driver> Store for SqlStore<D> {
         if params.owner.is_some() && params.owner != owner {
             return Ok(Page { items: Vec::new(), next: None });
         }
-        let text = params.text.as_deref().map(like).transpose()?;
+        if params.text.as_ref().is_some_and(|text| text.chars().count() > TEXT_CHARS) {
+            return Err(StoreError::Limit(format!("a search text may have {TEXT_CHARS} characters")));
+        }
+        let text = params.text.as_deref().map(like);
         let statement = self.driver.statements().list(&params, owner.as_ref());
         let values = values![
             params.reach.tenant,
