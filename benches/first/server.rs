@@ -11,6 +11,7 @@ use serde_json::json;
 use std::time::{Duration, Instant};
 use taskbell::core::principal::{Principal, Role, Scope};
 use taskbell::push::protocol::SUBPROTOCOL;
+use taskbell::store::Accounts as _;
 use taskbell::store::Store as _;
 use taskbell::store::migrate::Mode;
 use taskbell::store::sqlite::{SqliteOptions, SqliteStore};

@@ -4,6 +4,7 @@
 //! Shutdown, from the outside in: readiness goes off and the listener closes; the engine stops claiming and drains while the
 //! hub lets its sockets end with 1012; the last logs are stored; the lock of the file is given back.
 
+pub mod accounts;
 pub mod clock;
 pub mod lock;
 mod open;
@@ -27,8 +28,8 @@ use crate::web::auth::DemoUsers;
 use crate::web::{AppState, Parts, WebSettings, router, server};
 use clock::{SystemClock, SystemRng};
 use lock::{LockFault, ServeLock};
+pub use open::migrate;
 use open::{Opened, open_store};
-pub use open::{create_api_key, migrate};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -249,6 +250,7 @@ fn web_settings(loaded: &Loaded) -> WebSettings {
         public_origin: settings.server.public_url.as_ref().map(|url| url.origin().ascii_serialization()),
         allowed_origins: settings.server.allowed_origins.clone(),
         insecure_http: settings.server.insecure_http,
+        trusted_proxies: settings.server.trusted_proxies.clone(),
         open_records: open.map(|r| r.name.clone()).collect(),
     }
 }

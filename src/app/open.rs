@@ -2,13 +2,11 @@
 
 use super::StartError;
 use crate::config::{DatabaseUrl, FilesUrl, Migrate, Settings, Synchronous};
-use crate::core::principal::Principal;
 use crate::store::files::Files;
 use crate::store::logs::{LogLimits, LogStore, SqliteLogs, beside};
 use crate::store::migrate::{Mode, Told};
 use crate::store::sqlite::{Durability, SqliteOptions, SqliteStore};
 use crate::store::{Store, StoreError};
-use crate::web::auth::new_api_key;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -50,18 +48,6 @@ pub(super) async fn open_store(settings: &Settings) -> Result<Opened, StartError
 /// When it cannot be opened or changed.
 pub async fn migrate(settings: &Settings, told: &mut Told<'_>) -> Result<(), StartError> {
     open_store_telling(settings, Mode::Apply, told).await.map(|_| ())
-}
-
-/// Makes an API key; its text, which is shown once and stored nowhere.
-///
-/// # Errors
-/// In words: the database cannot be opened, or the scopes go beyond the role.
-pub async fn create_api_key(settings: &Settings, who: Principal, life_ms: Option<i64>) -> Result<String, String> {
-    let store = open_store(settings).await.map_err(|e| e.to_string())?.store;
-    let now = store.now().await.map_err(|e| e.to_string())?;
-    let (key, row) = new_api_key(who, life_ms, now)?;
-    store.put_api_key(row).await.map_err(|e| e.to_string())?;
-    Ok(key)
 }
 
 async fn open_store_telling(settings: &Settings, mode: Mode, told: &mut Told<'_>) -> Result<Opened, StartError> {

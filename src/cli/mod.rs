@@ -16,6 +16,7 @@ pub mod script_worker;
 pub mod serve;
 pub mod submit;
 mod terminal_text;
+pub mod user;
 pub mod watch;
 mod words;
 
@@ -68,6 +69,7 @@ pub fn main(natives: NativeHandlers) -> ExitCode {
             check_config::run(config, &natives.names().iter().map(String::as_str).collect::<Vec<_>>())
         }
         Command::Key(command) => key::run(config, &command),
+        Command::User(command) => user::run(config, &command),
         Command::Submit(args) => submit::run(&args),
         Command::Watch(args) => watch::run(&args),
         Command::Ready(server) => ready::run(&server),
@@ -117,6 +119,9 @@ pub enum Command {
     /// API keys.
     #[command(subcommand)]
     Key(KeyCommand),
+    /// People who sign in by password.
+    #[command(subcommand)]
+    User(UserCommand),
     /// Submit a task to a server; prints its id.
     Submit(SubmitArgs),
     /// Follow a task: its progress and its log. Exit status: 0 succeeded, 1 failed, 2 cancelled.
@@ -155,6 +160,53 @@ pub enum ServeRole {
 pub enum KeyCommand {
     /// Make an API key and print it, alone, on standard output. It is stored as a hash only.
     Create(KeyCreateArgs),
+    /// List all keys: id, tenant, user, role, scopes, since, until; with tabs between.
+    List,
+    /// Take a key back. It works for at most five seconds more.
+    Revoke {
+        /// The key itself, or its id from the list.
+        key: String,
+    },
+}
+
+/// `user …`
+#[derive(Debug, Subcommand)]
+pub enum UserCommand {
+    /// Add a user. The password is asked for, or read from standard input where that is no terminal.
+    Add(UserAddArgs),
+    /// Set a new password, asked for or read in the same way. Ends all sessions of the user.
+    Passwd {
+        /// The user.
+        name: String,
+    },
+    /// Set the role. Ends all sessions of the user.
+    Role {
+        /// The user.
+        name: String,
+        /// What the user may do.
+        #[arg(value_parser = role_words())]
+        role: Role,
+    },
+    /// Remove a user. Ends all sessions; what the user has started stays.
+    Remove {
+        /// The user.
+        name: String,
+    },
+    /// List all users: name, tenant, role, since; with tabs between.
+    List,
+}
+
+/// `user add`
+#[derive(Debug, Args)]
+pub struct UserAddArgs {
+    /// The name to sign in with; unique over all tenants.
+    pub name: String,
+    /// What the user may do.
+    #[arg(long, value_name = "R", value_parser = role_words())]
+    pub role: Role,
+    /// The tenant [default: `default`; `*` for the role platform].
+    #[arg(long, value_name = "T")]
+    pub tenant: Option<String>,
 }
 
 /// `key create`

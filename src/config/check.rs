@@ -82,11 +82,6 @@ impl Loaded {
                 );
             }
         };
-        note(
-            !settings.server.trusted_proxies.is_empty(),
-            "server.trusted_proxies",
-            "addresses forwarded by proxies are",
-        );
         note(settings.redis.is_some(), "redis.url", "fan-out by Redis is");
         note(self.given.contains("scheduler"), "scheduler", "schedules are");
         note(self.given.contains("packs"), "packs", "packs are");

@@ -3,6 +3,7 @@
 //! Must never name tokio, sqlx, axum or redis, and must never read a clock or draw a random number of its own: both come
 //! in as arguments or as the traits of [`time`]. The engine, all stores and the tests use the same functions.
 
+pub mod account;
 pub mod action;
 pub mod canonical;
 pub mod change;

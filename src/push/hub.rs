@@ -17,6 +17,7 @@ use crate::core::principal::Principal;
 use crate::core::time::{Clock, Rng};
 use crate::core::view::Catalogue;
 use crate::store::Store;
+use crate::store::accounts::idle_since;
 use crate::store::logs::LogStore;
 use std::future::Future;
 use std::pin::Pin;
@@ -80,6 +81,7 @@ impl Hub {
             draining: watch::Sender::new(false),
         });
         tokio::spawn(listen(Arc::downgrade(&hub), bus.subscribe()));
+        tokio::spawn(look_at_credentials(Arc::downgrade(&hub), Duration::from_millis(hub.limits.credential_ms)));
         hub
     }
 
@@ -189,6 +191,25 @@ async fn listen(hub: Weak<Hub>, mut bus: Subscription) {
                 let now = hub.clock.now();
                 locked(&hub.registry).tell_stalled(now);
             }
+        }
+    }
+}
+
+/// Ends connections whose key or session was taken back elsewhere, whose user has changed, or whose session was idle for too
+/// long. While the database does not answer, nobody is sent away.
+async fn look_at_credentials(hub: Weak<Hub>, every: Duration) {
+    let mut look = tokio::time::interval(every);
+    look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        look.tick().await;
+        let Some(hub) = hub.upgrade() else { return };
+        let held = locked(&hub.registry).credentials();
+        if held.is_empty() {
+            continue;
+        }
+        match hub.store.lost_credentials(&held, idle_since(hub.clock.now())).await {
+            Ok(lost) => lost.iter().for_each(|credential| hub.revoke(credential)),
+            Err(e) => tracing::debug!("keys and sessions could not be looked at: {e}"),
         }
     }
 }

@@ -29,6 +29,9 @@ pub struct Limits {
     pub render_ms: u64,
     /// How long before its end an identity is asked for a new token.
     pub expiry_warning_ms: u64,
+    /// How often it is looked whether keys and sessions of open connections still count: they may be taken back on another
+    /// node, or by the command line.
+    pub credential_ms: u64,
     /// The pause that clients are asked to make when the node drains, and over how long they are to spread.
     pub drain_retry_ms: u64,
     /// See [`Self::drain_retry_ms`].
@@ -77,6 +80,7 @@ impl Default for Limits {
             snapshot_ms: 1_500,
             render_ms: 1_000,
             expiry_warning_ms: 60_000,
+            credential_ms: 2_000,
             drain_retry_ms: 500,
             drain_spread_ms: 5_000,
             snapshot_count: 4,

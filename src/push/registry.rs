@@ -13,7 +13,7 @@ use crate::core::ids::{Head, TaskId};
 use crate::core::task::Task;
 use crate::core::time::{Millis, Mono};
 use crate::core::view::activity;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// Facts of ended tasks that are kept for an owner, against announcements that come the wrong way round.
@@ -214,6 +214,12 @@ impl Registry {
     pub fn mailboxes_of<'a>(&'a self, credential: &'a str) -> impl Iterator<Item = &'a Arc<Mailbox>> {
         let came_by = move |connection: &&Connection| connection.credential.as_deref() == Some(credential);
         self.connections.values().filter(came_by).map(|connection| &connection.mailbox)
+    }
+
+    /// The credentials that connections came in by, each once.
+    pub fn credentials(&self) -> Vec<String> {
+        let all: BTreeSet<&String> = self.connections.values().filter_map(|c| c.credential.as_ref()).collect();
+        all.into_iter().cloned().collect()
     }
 
     fn note_stall(&mut self, task: &Task, owner: OwnerKey) {

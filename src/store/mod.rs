@@ -10,6 +10,8 @@
 //!
 //! Writing verbs answer with the [`Change`]s they made, after the commit; whoever called passes them on to the bus.
 
+mod account_rows;
+pub mod accounts;
 pub mod beside;
 pub mod error;
 pub mod files;
@@ -27,8 +29,9 @@ pub mod sqlite;
 pub mod tx;
 mod value;
 
+pub use accounts::{Accounts, ApiKey, PasswordHash, Session, User, UserChange};
 pub use error::StoreError;
-pub use kept::{ApiKey, FileRow, Session};
+pub use kept::FileRow;
 
 use crate::core::change::Change;
 use crate::core::effect::{Effect, SqlValue};
@@ -348,7 +351,7 @@ pub struct Capabilities {
 
 /// The database, as the rest of taskbell sees it.
 #[async_trait]
-pub trait Store: Send + Sync {
+pub trait Store: Accounts + Send + Sync {
     /// What this kind can do.
     fn capabilities(&self) -> Capabilities;
     /// Names this incarnation of the database; another one means that nothing a client remembers is worth anything.
@@ -422,17 +425,6 @@ pub trait Store: Send + Sync {
     async fn usual(&self, tenant: &str, action: &str) -> Result<Usual>;
     /// When the next waiting chunk is due, if one is.
     async fn next_due(&self) -> Result<Option<Millis>>;
-
-    /// Keeps an API key.
-    async fn put_api_key(&self, key: ApiKey) -> Result<()>;
-    /// The key of a hash.
-    async fn api_key(&self, hash: &str) -> Result<Option<ApiKey>>;
-    /// Keeps a session.
-    async fn put_session(&self, session: Session) -> Result<()>;
-    /// The session of a hash.
-    async fn session(&self, hash: &str) -> Result<Option<Session>>;
-    /// Ends a session.
-    async fn delete_session(&self, hash: &str) -> Result<()>;
 
     /// Keeps the facts of a file.
     async fn put_file(&self, file: FileRow) -> Result<()>;

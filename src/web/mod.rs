@@ -7,11 +7,11 @@
 pub mod api;
 pub mod auth;
 pub mod body;
+pub mod client;
 pub mod cursor;
 pub mod error;
 pub mod extract;
 pub mod fields;
-pub mod known_keys;
 pub mod middleware;
 pub mod origin;
 pub mod pages;

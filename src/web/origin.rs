@@ -56,6 +56,13 @@ fn host(headers: &HeaderMap) -> Option<String> {
     (hosts.next().is_none() && !host.is_empty()).then_some(host)
 }
 
+/// Whether the request was sent to the name of the public address, and that address is of a scheme such as `https://`.
+#[must_use]
+pub fn is_public_host(headers: &HeaderMap, settings: &WebSettings, scheme: &str) -> bool {
+    let authority = settings.public_origin.as_deref().and_then(|origin| origin.strip_prefix(scheme));
+    authority.is_some() && host(headers).as_deref() == authority
+}
+
 /// Whether the request was sent to a name of this machine.
 #[must_use]
 pub fn is_loopback_host(headers: &HeaderMap) -> bool {

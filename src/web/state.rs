@@ -1,8 +1,7 @@
 //! What handlers work with, put together once by the composition root.
 
-use super::auth::DemoUsers;
+use super::auth::{DemoUsers, Guard};
 use super::error::{ApiError, Code};
-use super::known_keys::KnownKeys;
 use crate::core::ids::TaskId;
 use crate::core::principal::Principal;
 use crate::core::resolve::Resolver;
@@ -15,6 +14,7 @@ use crate::store::beside::BesideReader;
 use crate::store::files::Files;
 use crate::store::logs::LogStore;
 use crate::store::{Reach, Store};
+use ipnet::IpNet;
 use std::collections::BTreeSet;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -29,6 +29,8 @@ pub struct WebSettings {
     pub allowed_origins: Vec<String>,
     /// Sign-in over plain http outside this machine.
     pub insecure_http: bool,
+    /// Proxies whose forwarded headers are believed.
+    pub trusted_proxies: Vec<IpNet>,
     /// Record types whose tasks everyone of the tenant sees in numbers.
     pub open_records: BTreeSet<String>,
 }
@@ -70,8 +72,8 @@ pub struct Shared {
     parts: Parts,
     /// Languages in which anything is said here.
     pub languages: Vec<String>,
-    /// API keys that were proven a moment ago.
-    pub known_keys: KnownKeys,
+    /// What proves callers.
+    pub guard: Guard,
 }
 
 impl Deref for Shared {
@@ -97,7 +99,7 @@ impl AppState {
         let own = ["en", "zh-CN"].map(str::to_owned);
         let said = parts.catalogue.actions.iter().flat_map(|a| a.title.0.keys().cloned());
         let languages: BTreeSet<String> = own.into_iter().chain(said.filter(|l| !l.is_empty())).collect();
-        Self(Arc::new(Shared { parts, languages: languages.into_iter().collect(), known_keys: KnownKeys::default() }))
+        Self(Arc::new(Shared { parts, languages: languages.into_iter().collect(), guard: Guard::default() }))
     }
 
     /// Whether the node is going down.

@@ -53,15 +53,15 @@ pub async fn connect(
 }
 
 fn identity(caller: Caller) -> Identity {
-    Identity { principal: caller.principal, expires_at: caller.expires_at, credential: Some(caller.credential) }
+    Identity { principal: caller.principal, expires_at: caller.expires_at, credential: caller.credential }
 }
 
-/// What a token in a frame proves: API keys that may read.
+/// What a token in a frame proves, if it may read.
 fn authenticate(state: AppState) -> Authenticate {
     Arc::new(move |token| {
         let state = state.clone();
         Box::pin(async move {
-            let found = auth::caller_of_key(&state, &token).await;
+            let found = auth::caller_of_token(&state, &token).await;
             if let Err(e) = &found {
                 tracing::warn!("a token could not be looked up: {e}");
             }

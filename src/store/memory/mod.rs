@@ -9,6 +9,7 @@
 //!
 //! It has no business tables: effects and queries answer `Unsupported`.
 
+mod accounts;
 mod read;
 mod tables;
 mod tx;

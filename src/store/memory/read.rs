@@ -3,8 +3,7 @@
 
 use super::super::tx::Tx;
 use super::super::{
-    ApiKey, Capabilities, Center, Counts, FileRow, ListParams, Page, Reach, Result, Session, Store, StoreError,
-    TEXT_CHARS, Took, Usual,
+    Capabilities, Center, Counts, FileRow, ListParams, Page, Reach, Result, Store, StoreError, TEXT_CHARS, Took, Usual,
 };
 use super::MemoryStore;
 use super::tables::Tables;
@@ -196,38 +195,6 @@ impl Store for MemoryStore {
         let tables = self.tables.lock().await;
         let waiting = tables.claimable.values().flatten().filter_map(|(_, id)| tables.task(*id));
         Ok(waiting.map(|t| t.due_at).min())
-    }
-
-    async fn put_api_key(&self, key: ApiKey) -> Result<()> {
-        let keys = &mut self.tables.lock().await.api_keys;
-        if keys.contains_key(&key.hash) {
-            return Err(StoreError::Limit("the hash of an API key is taken".into()));
-        }
-        keys.insert(key.hash.clone(), key);
-        Ok(())
-    }
-
-    async fn api_key(&self, hash: &str) -> Result<Option<ApiKey>> {
-        Ok(self.tables.lock().await.api_keys.get(hash).cloned())
-    }
-
-    async fn put_session(&self, session: Session) -> Result<()> {
-        let sessions = &mut self.tables.lock().await.sessions;
-        sessions.retain(|_, s| s.expires_at >= session.created_at);
-        if sessions.contains_key(&session.hash) {
-            return Err(StoreError::Limit("the hash of a session is taken".into()));
-        }
-        sessions.insert(session.hash.clone(), session);
-        Ok(())
-    }
-
-    async fn session(&self, hash: &str) -> Result<Option<Session>> {
-        Ok(self.tables.lock().await.sessions.get(hash).cloned())
-    }
-
-    async fn delete_session(&self, hash: &str) -> Result<()> {
-        self.tables.lock().await.sessions.remove(hash);
-        Ok(())
     }
 
     async fn put_file(&self, file: FileRow) -> Result<()> {

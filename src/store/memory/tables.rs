@@ -3,7 +3,7 @@
 //! must not grow with the number of rows that it does not touch.
 
 use super::super::tx::{DocumentKind, KeyName, KeyRow, SlotKey};
-use super::super::{ApiKey, FileRow, Session};
+use super::super::{ApiKey, FileRow, Session, User};
 use crate::core::ids::{Head, TaskId};
 use crate::core::task::{Task, TimelineEvent};
 use crate::core::time::Millis;
@@ -37,6 +37,7 @@ pub(super) struct Tables {
     pub heads: BTreeMap<Owner, Head>,
     pub api_keys: BTreeMap<String, ApiKey>,
     pub sessions: BTreeMap<String, Session>,
+    pub users: BTreeMap<String, User>,
     pub files: BTreeMap<String, FileRow>,
 }
 

@@ -1,6 +1,7 @@
 //! The port over SQL, written once. What differs between databases is the text of some statements (`sql/<db>/`) and a
 //! [`driver`]: how it connects, binds values, tells faults, and locks.
 
+mod accounts;
 pub(crate) mod driver;
 mod read;
 mod tx;

@@ -1,12 +1,11 @@
-//! What the database answers to reading verbs, and the small writes that concern no task: keys, sessions, files.
+//! What the database answers to reading verbs, and the small writes that concern no task: files.
 
 use super::super::row::{self, Columns};
 use super::super::sql::like;
 use super::super::tx::Tx;
 use super::super::value::{Value, values};
 use super::super::{
-    ApiKey, Capabilities, Center, Counts, FileRow, ListParams, Page, Reach, Result, Session, Store, StoreError,
-    TEXT_CHARS, Took, Usual,
+    Capabilities, Center, Counts, FileRow, ListParams, Page, Reach, Result, Store, StoreError, TEXT_CHARS, Took, Usual,
 };
 use super::SqlStore;
 use super::driver::{Driver, Session as _};
@@ -14,7 +13,6 @@ use super::tx::{SqlTx, documents, no_documents, tasks};
 use crate::core::effect::{Effect, SqlValue};
 use crate::core::eta::Estimator;
 use crate::core::ids::{Head, TaskId};
-use crate::core::principal::{Principal, Role, Scope};
 use crate::core::task::{State, Task, TimelineEvent};
 use crate::core::time::Millis;
 use crate::core::view::Documents;
@@ -25,10 +23,12 @@ use std::collections::{BTreeMap, BTreeSet};
 const CENTER_ITEMS: usize = 100;
 
 impl<D: Driver> SqlStore<D> {
-    async fn write(&self, statement: &'static str, values: Vec<Value>) -> Result<()> {
+    /// Runs one writing statement; answers how many rows it touched.
+    pub(super) async fn write(&self, statement: &'static str, values: Vec<Value>) -> Result<u64> {
         let mut session = self.driver.begin().await?;
-        session.run(statement, values).await?;
-        session.commit().await
+        let touched = session.run(statement, values).await?;
+        session.commit().await?;
+        Ok(touched)
     }
 
     async fn counts_of(&self, look: &mut D::Session, reach: &Reach, ended: bool) -> Result<Counts> {
@@ -52,27 +52,6 @@ impl<D: Driver> SqlStore<D> {
 /// The head of an owner; one that has no row yet is at 0.
 fn head_of(rows: Vec<impl Columns>) -> Result<Head> {
     rows.into_iter().next().map_or(Ok(Head(0)), |mut r| Ok(Head(r.int()?.unwrap_or_default())))
-}
-
-/// tenant, user, role, scopes.
-fn principal(r: &mut impl Columns) -> Result<Principal> {
-    let mut text = || r.text()?.ok_or_else(|| row::corrupt("principal"));
-    let (tenant, user, role, scopes) = (text()?, text()?, text()?, text()?);
-    Ok(Principal {
-        tenant,
-        user,
-        role: Role::parse(&role).ok_or_else(|| row::corrupt("role"))?,
-        scopes: scopes.split(',').filter_map(Scope::parse).collect(),
-    })
-}
-
-fn scope_list(who: &Principal) -> String {
-    who.scopes.iter().map(|s| s.as_str()).collect::<Vec<_>>().join(",")
-}
-
-/// The first four columns of a key or a session.
-fn principal_values(hash: String, who: &Principal) -> Vec<Value> {
-    values![hash, who.tenant.as_str(), who.user.as_str(), who.role.as_str(), scope_list(who)]
 }
 
 fn file_row(mut r: impl Columns) -> Result<FileRow> {
@@ -214,41 +193,6 @@ impl<D: Driver> Store for SqlStore<D> {
         rows.into_iter().next().map_or(Ok(None), |mut r| Ok(r.int()?.map(Millis)))
     }
 
-    async fn put_api_key(&self, key: ApiKey) -> Result<()> {
-        let mut values = principal_values(key.hash, &key.principal);
-        values.extend(values![key.created_at, key.expires_at]);
-        self.write(&self.driver.statements().put_api_key, values).await
-    }
-
-    async fn api_key(&self, hash: &str) -> Result<Option<ApiKey>> {
-        let rows = self.driver.rows(&self.driver.statements().api_key, values![hash]).await?;
-        let Some(mut r) = rows.into_iter().next() else { return Ok(None) };
-        let principal = principal(&mut r)?;
-        let created_at = Millis(r.int()?.unwrap_or_default());
-        Ok(Some(ApiKey { hash: hash.to_owned(), principal, created_at, expires_at: r.int()?.map(Millis) }))
-    }
-
-    async fn put_session(&self, session: Session) -> Result<()> {
-        let s = self.driver.statements();
-        self.write(&s.expired_sessions, values![session.created_at]).await?;
-        let mut values = principal_values(session.hash, &session.principal);
-        values.extend(values![session.created_at, session.expires_at]);
-        self.write(&s.put_session, values).await
-    }
-
-    async fn session(&self, hash: &str) -> Result<Option<Session>> {
-        let rows = self.driver.rows(&self.driver.statements().session, values![hash]).await?;
-        let Some(mut r) = rows.into_iter().next() else { return Ok(None) };
-        let principal = principal(&mut r)?;
-        let created_at = Millis(r.int()?.unwrap_or_default());
-        let expires_at = Millis(r.int()?.unwrap_or_default());
-        Ok(Some(Session { hash: hash.to_owned(), principal, created_at, expires_at }))
-    }
-
-    async fn delete_session(&self, hash: &str) -> Result<()> {
-        self.write(&self.driver.statements().delete_session, values![hash]).await
-    }
-
     async fn put_file(&self, file: FileRow) -> Result<()> {
         let values = values![
             file.id,
@@ -262,11 +206,11 @@ impl<D: Driver> Store for SqlStore<D> {
             file.created_at,
             file.expires_at,
         ];
-        self.write(&self.driver.statements().put_file, values).await
+        self.write(&self.driver.statements().put_file, values).await.map(drop)
     }
 
     async fn keep_uploads(&self, tenant: &str, ids: &[String], until: Millis) -> Result<()> {
-        self.write(&self.driver.statements().keep_uploads, values![tenant, ids, until]).await
+        self.write(&self.driver.statements().keep_uploads, values![tenant, ids, until]).await.map(drop)
     }
 
     async fn file(&self, id: &str) -> Result<Option<FileRow>> {

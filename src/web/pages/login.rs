@@ -1,20 +1,23 @@
 //! `/login`, `/logout` and `/lang`: who looks, and in which language.
 //!
-//! A sign-in makes a new session each time. In the demo a user is chosen without a password; the demo answers only under
-//! names of this machine, and a form that comes from a page elsewhere is refused before it gets here.
+//! The form posts a name and a password and nothing else. It needs no token: a browser says where a form comes from, and one
+//! that comes from elsewhere, from a listed page too, is refused. A sign-in makes a new session each time and ends the one
+//! that the browser had. A wrong password and a name that nobody has get the same sentence after the same work. In the demo
+//! a user is chosen without a password; the demo answers only under names of this machine.
 
 use super::shell::{LANG_COOKIE, Shell};
 use super::visitor::{Anybody, OpenForm, SignedForm};
 use super::words::Words;
 use super::{html, way_back};
-use crate::core::principal::Principal;
-use crate::web::auth;
-use crate::web::error::ApiError;
-use crate::web::origin::is_loopback_host;
+use crate::core::account::NAME_CHARS;
+use crate::web::auth::{self, SignIn};
+use crate::web::client::Client;
+use crate::web::error::{ApiError, Code};
+use crate::web::origin;
 use crate::web::state::AppState;
 use askama::Template;
 use axum::extract::{Query, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use std::collections::HashMap;
 
@@ -26,52 +29,63 @@ pub struct LoginPage<'a> {
     pub page: &'a Shell,
     /// Why a sign-in has just been refused.
     pub refused: Option<String>,
+    /// The name that was given, so that it need not be typed again.
+    pub user: &'a str,
     /// Where to go after it: a path of ours.
-    pub next: String,
+    pub next: &'a str,
+}
+
+/// Why somebody is not signed in.
+enum Refused {
+    /// The name or the password is not right; which of them is not told.
+    Wrong,
+    /// The password would travel for everybody to read.
+    Insecure,
+    /// Too many have failed; how long to wait, ms.
+    SlowedDown(u64),
 }
 
 /// `GET /login`
 pub async fn show(Anybody(shell): Anybody, Query(query): Query<HashMap<String, String>>) -> Response {
-    let next = way_back(query.get("next")).to_owned();
-    html(&LoginPage { page: &shell, refused: None, next })
+    html(&LoginPage { page: &shell, refused: None, user: "", next: way_back(query.get("next")) })
 }
 
 /// `POST /login` with `user` and `password`.
 ///
 /// # Errors
-/// Those of the store.
+/// 403 for a form of another page; 503 when too many sign in at once; those of the store.
 pub async fn sign_in(
     State(state): State<AppState>,
     Anybody(shell): Anybody,
+    client: Client,
     headers: HeaderMap,
     OpenForm(form): OpenForm,
 ) -> Result<Response, ApiError> {
-    let next = way_back(form.get("next")).to_owned();
-    let refuse = |key| {
-        let page = LoginPage { page: &shell, refused: Some(shell.t(key).into_owned()), next: next.clone() };
-        (StatusCode::UNAUTHORIZED, html(&page)).into_response()
-    };
-    if !is_private(&state, &headers) {
-        return Ok(refuse("login.insecure"));
+    if !is_own_form(&state, &headers) {
+        return Err(ApiError::new(Code::OriginRefused));
     }
-    let Some(user) = known(&state, &form) else { return Ok(refuse("login.failed")) };
-    let secret = auth::sign_in(state.store.as_ref(), user, state.clock.now()).await?;
-    let cookie = auth::session_cookie(&secret, plain(&state, &headers));
-    Ok(([(header::SET_COOKIE, cookie)], Redirect::to(&next)).into_response())
+    let text = |name: &str| form.get(name).map_or("", String::as_str);
+    let (user, next) = (text("user"), way_back(form.get("next")));
+    let who = match prove(&state, client, user, text("password")).await? {
+        Ok(who) => who,
+        Err(refused) => return Ok(refuse(&shell, &refused, user, next)),
+    };
+    // Who has the cookie of before has not got this session.
+    if let Some(before) = auth::cookie(&headers, state.settings.insecure_http) {
+        state.hub.revoke(&auth::sign_out(state.store.as_ref(), &before).await?);
+    }
+    let secret = auth::sign_in(state.store.as_ref(), who, state.clock.now()).await?;
+    let cookie = auth::session_cookie(&secret, plain(&state, client));
+    Ok(([(header::SET_COOKIE, cookie)], Redirect::to(next)).into_response())
 }
 
 /// `POST /logout`
 ///
 /// # Errors
 /// Those of the store.
-pub async fn sign_out(
-    State(state): State<AppState>,
-    headers: HeaderMap,
-    form: SignedForm,
-) -> Result<Response, ApiError> {
-    let credential = auth::sign_out(state.store.as_ref(), &form.secret).await?;
-    state.hub.revoke(&credential);
-    let cookie = auth::ended_cookie(plain(&state, &headers));
+pub async fn sign_out(State(state): State<AppState>, client: Client, form: SignedForm) -> Result<Response, ApiError> {
+    state.hub.revoke(&auth::sign_out(state.store.as_ref(), &form.secret).await?);
+    let cookie = auth::ended_cookie(plain(&state, client));
     Ok(([(header::SET_COOKIE, cookie)], Redirect::to("/login")).into_response())
 }
 
@@ -82,18 +96,60 @@ pub async fn choose_language(OpenForm(form): OpenForm) -> Response {
     ([(header::SET_COOKIE, cookie)], Redirect::to(way_back(form.get("back")))).into_response()
 }
 
-/// Whom a form names, if it proves it. Outside the demo nobody has a password yet.
-fn known(state: &AppState, form: &HashMap<String, String>) -> Option<Principal> {
-    state.demo.as_ref()?.get(form.get("user")?).cloned()
+/// Whether a form comes from a page of ours, or from no browser at all. A foreign Origin is refused before it gets here.
+fn is_own_form(state: &AppState, headers: &HeaderMap) -> bool {
+    let site = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
+    let own_site = site.is_none_or(|site| site == b"same-origin" || site == b"none");
+    own_site && origin::of(headers, &state.settings) != origin::From::Listed
 }
 
-/// Whether nobody can listen: this machine, https (as far as the browser tells), or allowed all the same.
-fn is_private(state: &AppState, headers: &HeaderMap) -> bool {
-    let plain = headers.get(header::ORIGIN).is_some_and(|origin| origin.as_bytes().starts_with(b"http://"));
-    state.settings.insecure_http || is_loopback_host(headers) || !plain
+/// Whom a name and a password prove.
+async fn prove(
+    state: &AppState,
+    client: Client,
+    name: &str,
+    password: &str,
+) -> Result<Result<SignIn, Refused>, ApiError> {
+    if !(client.loopback || client.https || state.settings.insecure_http) {
+        return Ok(Err(Refused::Insecure));
+    }
+    if let Some(demo) = &state.demo {
+        return Ok(demo.get(name).cloned().map(SignIn::of_demo).ok_or(Refused::Wrong));
+    }
+    if name.chars().count() > NAME_CHARS {
+        return Ok(Err(Refused::Wrong));
+    }
+    let guard = &state.guard;
+    if let Err(wait_ms) = guard.slow_down.charge(name, client.address, state.clock.mono()) {
+        return Ok(Err(Refused::SlowedDown(wait_ms)));
+    }
+    let user = state.store.user(name).await?;
+    let hash = user.as_ref().map(|u| u.password.clone());
+    let right = guard.passwords.prove(password.to_owned(), hash).await?;
+    let Some(user) = user.filter(|_| right) else { return Ok(Err(Refused::Wrong)) };
+    guard.slow_down.forgive(name, client.address);
+    Ok(Ok(SignIn::of_user(&user)))
+}
+
+/// The page again, with the reason.
+fn refuse(shell: &Shell, why: &Refused, user: &str, next: &str) -> Response {
+    let (status, sentence) = match why {
+        Refused::Wrong => (StatusCode::UNAUTHORIZED, shell.t("login.failed").into_owned()),
+        Refused::Insecure => (StatusCode::FORBIDDEN, shell.t("login.insecure").into_owned()),
+        Refused::SlowedDown(ms) => {
+            let seconds = ms.div_ceil(1_000).cast_signed();
+            (StatusCode::TOO_MANY_REQUESTS, shell.w.count("login.slow", seconds))
+        }
+    };
+    let page = html(&LoginPage { page: shell, refused: Some(sentence), user, next });
+    let mut response = (status, page).into_response();
+    if let Refused::SlowedDown(ms) = why {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(ms.div_ceil(1_000)));
+    }
+    response
 }
 
 /// Whether the cookie has to do without `Secure`.
-fn plain(state: &AppState, headers: &HeaderMap) -> bool {
-    state.settings.insecure_http && !is_loopback_host(headers)
+fn plain(state: &AppState, client: Client) -> bool {
+    state.settings.insecure_http && !client.loopback && !client.https
 }

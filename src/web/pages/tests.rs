@@ -397,7 +397,7 @@ fn hostile_text_stays_text_on_every_page() {
         list(&shell, filter, in_groups(&shell, &tasks)).render(),
         TaskPage::new(&shell, &detail, beside).render(),
         RecordPage::new(&shell, &record, Some("javascript:alert(1)"), &tasks, Some(HOSTILE.into())).render(),
-        LoginPage { page: &shell, refused: Some(HOSTILE.into()), next: HOSTILE.into() }.render(),
+        LoginPage { page: &shell, refused: Some(HOSTILE.into()), user: HOSTILE, next: HOSTILE }.render(),
         ErrorPage::new(&shell, 409, Some(HOSTILE), Some(HOSTILE.into())).render(),
     ];
     for page in pages {

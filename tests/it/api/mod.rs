@@ -5,6 +5,7 @@ mod errors;
 mod files;
 mod limits;
 mod lists;
+mod login;
 mod many;
 mod page_rules;
 mod reads;

@@ -7,10 +7,12 @@ mod check_config;
 mod client;
 mod scripted;
 mod server;
+mod user;
 
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
+use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
 
 /// How long any of these commands may take, with the pauses of a reconnect.
@@ -28,6 +30,11 @@ pub struct Ran {
 
 /// Runs the binary in a folder with these variables and no other settings of its own.
 pub async fn taskbell(dir: &Path, args: &[&str], env: &[(&str, &str)]) -> Ran {
+    taskbell_told(dir, args, env, "").await
+}
+
+/// The same, with a text on its standard input.
+pub async fn taskbell_told(dir: &Path, args: &[&str], env: &[(&str, &str)], input: &str) -> Ran {
     let mut command = Command::new(env!("CARGO_BIN_EXE_taskbell"));
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().to_uppercase().starts_with("TASKBELL") || name.to_string_lossy().ends_with("_proxy") {
@@ -35,8 +42,14 @@ pub async fn taskbell(dir: &Path, args: &[&str], env: &[(&str, &str)]) -> Ran {
         }
     }
     command.args(args).envs(env.iter().copied()).env("TZ", "UTC").current_dir(dir);
-    command.stdin(Stdio::null()).kill_on_drop(true);
-    let ran = tokio::time::timeout(LIMIT, command.output()).await.expect("the command ends in time").unwrap();
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    let mut process = command.spawn().unwrap();
+    let mut stdin = process.stdin.take().unwrap();
+    // A command that does not read it may be gone already.
+    let _ = stdin.write_all(input.as_bytes()).await;
+    drop(stdin);
+    let ended = tokio::time::timeout(LIMIT, process.wait_with_output());
+    let ran = ended.await.expect("the command ends in time").unwrap();
     Ran {
         status: ran.status.code().expect("the command exits by itself"),
         out: String::from_utf8(ran.stdout).unwrap(),

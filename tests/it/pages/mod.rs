@@ -24,6 +24,7 @@ async fn a_stranger_is_led_to_the_sign_in_and_from_there_to_where_it_wanted() {
     for hostile in ["//evil.test", "https://evil.test/", "/\\evil.test", "javascript:alert(1)"] {
         let page = visitor.form("/login", &[("user", "user"), ("password", ""), ("next", hostile)]).await;
         assert_eq!(page.location, "/", "{hostile}");
+        visitor.keep(&page);
     }
     assert_eq!(visitor.form("/login", &[("user", "nobody"), ("password", "")]).await.status, 401);
     let token = visitor.token().await;

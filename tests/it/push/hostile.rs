@@ -4,7 +4,7 @@ use super::peer::{LIMIT, Seen};
 use super::world::{World, identity, opening, user};
 use serde_json::{Value, json};
 use taskbell::core::principal::Principal;
-use taskbell::push::{Incoming, Limits};
+use taskbell::push::{Identity, Incoming, Limits};
 
 /// What a hostile client may send.
 fn nonsense() -> Vec<Incoming> {
@@ -133,6 +133,7 @@ async fn an_identity_that_ends_ends_its_connection() {
 
     let mut alice = identity(user("alice"));
     alice.credential = Some("session-1".into());
+    world.key("session-1").await;
     let mut peer = world.connect(opening(Some(alice)));
     peer.send(json!({"t": "hello"}));
     peer.until("the snapshot", |frame| frame["t"] == "snap").await;
@@ -142,6 +143,30 @@ async fn an_identity_that_ends_ends_its_connection() {
     other.send(json!({"t": "sync"}));
     other.frame("snap").await;
     tokio::time::timeout(LIMIT, peer.gone()).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_is_taken_back_elsewhere_ends_its_connections_soon_and_no_others() {
+    let world = World::with(Limits { credential_ms: 50, ..Default::default() }).await;
+    for hash in ["revoked", "kept"] {
+        world.key(hash).await;
+    }
+    let enter = async |credential: Option<&str>| {
+        let who = Identity { credential: credential.map(str::to_owned), ..identity(user("alice")) };
+        let mut peer = world.connect(opening(Some(who)));
+        peer.send(json!({"t": "hello"}));
+        peer.until("the snapshot", |frame| frame["t"] == "snap").await;
+        peer
+    };
+    let (mut revoked, mut kept, mut by_token) =
+        (enter(Some("revoked")).await, enter(Some("kept")).await, enter(None).await);
+    // Nobody tells the hub: another node, or the command line, has done it.
+    assert!(world.store.delete_api_key("revoked").await.unwrap());
+    assert_eq!(revoked.close_code().await, 4001);
+    for peer in [&mut kept, &mut by_token] {
+        peer.send(json!({"t": "sync"}));
+        peer.frame("snap").await;
+    }
 }
 
 #[tokio::test]

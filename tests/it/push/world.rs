@@ -22,7 +22,7 @@ use taskbell::push::{Hub, HubParts, Identity, Limits, Opening};
 use taskbell::store::logs::{Append, Level, LogLimits, LogStore, MemoryLogs, NewLine};
 use taskbell::store::migrate::Mode;
 use taskbell::store::sqlite::{Durability, SqliteOptions, SqliteStore};
-use taskbell::store::{AskParams, ChunkCommit, ClaimParams, Mark, MarkParams, Report, Store, Written};
+use taskbell::store::{ApiKey, AskParams, ChunkCommit, ClaimParams, Mark, MarkParams, Report, Store, Written};
 use tempfile::TempDir;
 
 /// The machine's time, with a wall clock that a test may move; the database's moves with it.
@@ -108,6 +108,13 @@ impl World {
     /// Lets the wall clocks go on by `ms`.
     pub fn pass(&self, ms: i64) {
         self.shift_ms.fetch_add(ms, Ordering::Relaxed);
+    }
+
+    /// A key of alice by this hash.
+    pub async fn key(&self, hash: &str) {
+        let now = self.store.now().await.unwrap();
+        let key = ApiKey { hash: hash.into(), principal: user("alice"), created_at: now, expires_at: None };
+        self.store.put_api_key(key).await.unwrap();
     }
 
     /// Takes the table of tasks away, or gives it back: the database answers, and cannot be read.

@@ -1,5 +1,6 @@
 //! The stores: one body of tests for each port, run on every kind of store.
 
+mod accounts;
 mod asking;
 mod chunks;
 mod claiming;

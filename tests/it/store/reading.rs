@@ -1,17 +1,17 @@
 //! Reading verbs: lists by keyset, counts, the notification center and its marks, places in the queue, and what is kept
-//! beside tasks: files, API keys, sessions.
+//! beside tasks: files.
 
 use super::fixture::*;
 use super::words::*;
 use serde_json::json;
 use std::collections::BTreeSet;
-use taskbell::core::ids::{Head, TaskId};
+use taskbell::core::ids::TaskId;
 use taskbell::core::lifecycle::Ask;
-use taskbell::core::principal::{Principal, Role, Scope};
+use taskbell::core::principal::Role;
 use taskbell::core::submit::Submit;
 use taskbell::core::task::{RecordRef, State};
 use taskbell::core::time::Millis;
-use taskbell::store::{ApiKey, FileRow, ListParams, Mark, MarkParams, Reach, Session, SortBy, StoreError, TEXT_CHARS};
+use taskbell::store::{FileRow, ListParams, Mark, MarkParams, Reach, SortBy, StoreError, TEXT_CHARS};
 
 store_suite! {
     pages_by_keyset_hold_each_task_once_in_order_both_ways
@@ -29,7 +29,6 @@ store_suite! {
     the_next_due_instant_is_that_of_the_first_waiting_chunk
     a_timeline_is_read_in_parts
     files_are_kept_found_and_forgotten_when_their_time_is_over
-    keys_and_sessions_are_kept_by_their_hash
 }
 
 async fn ids_of(f: &Fixture, params: ListParams) -> Vec<TaskId> {
@@ -402,40 +401,4 @@ async fn files_are_kept_found_and_forgotten_when_their_time_is_over(f: &Fixture)
     assert_eq!(f.store.expire_files(1).await.unwrap(), rows[1..2]);
     assert_eq!(f.store.expire_files(10).await.unwrap(), rows[..1]);
     assert_eq!(f.store.file("c").await.unwrap().as_ref(), Some(&rows[2]), "without an end it stays");
-}
-
-async fn keys_and_sessions_are_kept_by_their_hash(f: &Fixture) {
-    let who = |role, scopes: &[Scope]| Principal {
-        tenant: "租户".into(),
-        user: "o'neil".into(),
-        role,
-        scopes: scopes.to_vec(),
-    };
-    for (hash, role, scopes) in
-        [("h1", Role::User, &Scope::ALL[..2]), ("h2", Role::Platform, &Scope::ALL), ("h3", Role::Admin, &[])]
-    {
-        let key = ApiKey { hash: hash.into(), principal: who(role, scopes), created_at: f.now(), expires_at: None };
-        f.store.put_api_key(key.clone()).await.unwrap();
-        assert_eq!(f.store.api_key(hash).await.unwrap(), Some(key.clone()));
-        assert!(f.store.put_api_key(key).await.is_err(), "a hash is taken once");
-    }
-    assert_eq!(f.store.api_key("h9").await.unwrap(), None);
-    let session = |hash: &str, ms| Session {
-        hash: hash.into(),
-        principal: who(Role::Operator, &Scope::ALL),
-        created_at: f.now(),
-        expires_at: f.now().plus(ms),
-    };
-    let (short, long) = (session("s", 10), session("l", 1_000));
-    f.store.put_session(short.clone()).await.unwrap();
-    f.store.put_session(long.clone()).await.unwrap();
-    assert_eq!(f.store.session("s").await.unwrap(), Some(short));
-    f.pass(11);
-    f.store.put_session(session("new", 10)).await.unwrap();
-    assert_eq!(f.store.session("s").await.unwrap(), None, "what is over goes when a new one comes");
-    assert_eq!(f.store.session("l").await.unwrap(), Some(long));
-    f.store.delete_session("l").await.unwrap();
-    f.store.delete_session("never was").await.unwrap();
-    assert_eq!(f.store.session("l").await.unwrap(), None);
-    assert_eq!(f.store.head("租户", "o'neil").await.unwrap(), Head(0));
 }

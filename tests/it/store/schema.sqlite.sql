@@ -84,7 +84,7 @@ CREATE TABLE taskbell_sessions (
     scopes TEXT NOT NULL,
     created_at INTEGER NOT NULL,
     expires_at INTEGER NOT NULL
-) WITHOUT ROWID;
+, used_at INTEGER NOT NULL DEFAULT 0, rests_on INTEGER) WITHOUT ROWID;
 
 CREATE TABLE taskbell_tasks (
     id TEXT NOT NULL PRIMARY KEY,
@@ -186,3 +186,12 @@ CREATE INDEX taskbell_tasks_unseen ON taskbell_tasks (active, seen_at, archived_
     WHERE active = 0 AND seen_at IS NULL AND archived_at IS NULL;
 
 CREATE INDEX taskbell_tasks_usual ON taskbell_tasks (tenant, action, finished_at) WHERE state = 'succeeded';
+
+CREATE TABLE taskbell_users (
+    name TEXT NOT NULL PRIMARY KEY,
+    tenant TEXT NOT NULL,
+    role TEXT NOT NULL,
+    password TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL
+) WITHOUT ROWID;

@@ -3,15 +3,16 @@
 //! Actions: `ok` succeeds, `fail` fails for good, `rest` rests for hours between two chunks (and so stays running), the
 //! others have one rule each.
 
+use super::clock::PushedClock;
 use super::node::{Node, action, answer, closure};
 use reqwest::header::HeaderMap;
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
-use taskbell::app::clock::{SystemClock, SystemRng};
+use taskbell::app::clock::SystemRng;
 use taskbell::core::action::{Action, CancelRight, ConcurrencyRule, IdempotencyRule, OnConflict, Policy};
 use taskbell::core::principal::{Principal, Role, Scope};
 use taskbell::core::resolve::Resolver;
@@ -19,9 +20,10 @@ use taskbell::core::task::Hold;
 use taskbell::core::time::Millis;
 use taskbell::handler::{Handler, HandlerError};
 use taskbell::push::{Hub, HubParts, Limits};
-use taskbell::store::Store;
 use taskbell::store::beside::BesideReader;
-use taskbell::web::auth::{DemoUsers, new_api_key, sign_in};
+use taskbell::store::{Accounts as _, Store, User};
+use taskbell::web::auth::password::hash_password;
+use taskbell::web::auth::{DemoUsers, SignIn, new_api_key, sign_in};
 use taskbell::web::{AppState, Parts, WebSettings, router, server};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -37,6 +39,7 @@ pub struct Api {
     pub stop: CancellationToken,
     /// Ends when the server has ended.
     pub served: tokio::task::JoinHandle<()>,
+    hand: Arc<AtomicI64>,
     _folder: TempDir,
 }
 
@@ -181,19 +184,25 @@ fn actions() -> Vec<(Action, Arc<dyn Handler>)> {
 impl Api {
     /// Starts it.
     pub async fn start() -> Self {
-        Self::start_as(None).await
+        Self::start_as(None, |_| {}).await
     }
 
     /// Starts it as the demo.
     pub async fn start_demo() -> Self {
-        Self::start_as(Some(DemoUsers::default())).await
+        Self::start_as(Some(DemoUsers::default()), |_| {}).await
     }
 
-    async fn start_as(demo: Option<DemoUsers>) -> Self {
+    /// Starts it with other settings.
+    pub async fn start_set(set: impl FnOnce(&mut WebSettings)) -> Self {
+        Self::start_as(None, set).await
+    }
+
+    async fn start_as(demo: Option<DemoUsers>, set: impl FnOnce(&mut WebSettings)) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let node = Node::start(folder.path(), actions()).await;
         let store: Arc<dyn Store> = node.store.clone();
-        let clock = Arc::new(SystemClock::default());
+        let clock = Arc::new(PushedClock::default());
+        let hand = clock.hand();
         let hub = Hub::start(HubParts {
             store: store.clone(),
             logs: node.logs.clone(),
@@ -203,6 +212,12 @@ impl Api {
             rng: Arc::new(SystemRng),
             limits: Limits::default(),
         });
+        let mut settings = WebSettings {
+            allowed_origins: vec![LISTED.to_owned()],
+            open_records: BTreeSet::from(["shared".to_owned()]),
+            ..WebSettings::default()
+        };
+        set(&mut settings);
         let state = AppState::new(Parts {
             store: store.clone(),
             logs: node.logs.clone(),
@@ -213,11 +228,7 @@ impl Api {
             hub,
             beside: Arc::new(BesideReader::new(store)),
             clock,
-            settings: WebSettings {
-                allowed_origins: vec![LISTED.to_owned()],
-                open_records: BTreeSet::from(["shared".to_owned()]),
-                ..WebSettings::default()
-            },
+            settings,
             demo,
             draining: Arc::new(AtomicBool::new(false)),
         });
@@ -225,7 +236,7 @@ impl Api {
         let base = format!("http://{}", listener.local_addr().unwrap());
         let stop = CancellationToken::new();
         let served = tokio::spawn(server::serve(listener, router(state.clone()), stop.clone(), Duration::from_secs(2)));
-        Self { node, state, base, stop, served, _folder: folder }
+        Self { node, state, base, stop, served, hand, _folder: folder }
     }
 
     /// Nobody.
@@ -257,7 +268,21 @@ impl Api {
 
     /// The secret of a fresh session.
     pub async fn session(&self, principal: Principal) -> String {
-        sign_in(self.node.store.as_ref(), principal, self.state.clock.now()).await.unwrap()
+        let who = SignIn::of_demo(principal);
+        sign_in(self.node.store.as_ref(), who, self.state.clock.now()).await.unwrap()
+    }
+
+    /// A user with a password.
+    pub async fn user(&self, name: &str, role: Role, password: &str) {
+        let (now, password) = (self.state.clock.now(), hash_password(password).unwrap());
+        let tenant = "default".to_owned();
+        let user = User { name: name.into(), tenant, role, password, created_at: now, updated_at: now };
+        assert!(self.state.store.add_user(user).await.unwrap());
+    }
+
+    /// Lets time pass for the web and the push.
+    pub fn pass(&self, ms: i64) {
+        self.hand.fetch_add(ms, Ordering::SeqCst);
     }
 }
 

@@ -1,2 +1,3 @@
 -- The API key of a hash.
-SELECT k.tenant, k.user_name, k.role, k.scopes, k.created_at, k.expires_at FROM taskbell_api_keys k WHERE k.hash = $1
+SELECT k.hash, k.tenant, k.user_name, k.role, k.scopes, k.created_at, k.expires_at
+FROM taskbell_api_keys k WHERE k.hash = $1

@@ -1,0 +1,2 @@
+-- Removes a user.
+DELETE FROM taskbell_users WHERE name = $1

@@ -1,0 +1,86 @@
+//! API keys: 32 random bytes, shown once and stored as SHA-256.
+
+use super::known_keys::KnownKeys;
+use super::{Caller, Via, hash, secret};
+use crate::core::account::check_tenant;
+use crate::core::principal::{Principal, Scope};
+use crate::core::time::{Clock, Millis};
+use crate::store::{ApiKey, Store, StoreError};
+
+/// What every API key begins with.
+pub const KEY_PREFIX: &str = "tb_";
+
+/// A new API key: the text to show once, and what is stored of it.
+///
+/// # Errors
+/// In words, when the scopes go beyond the role or the tenant does not fit it.
+pub fn new_api_key(principal: Principal, life_ms: Option<i64>, created_at: Millis) -> Result<(String, ApiKey), String> {
+    let allowed = Scope::default_for(principal.role);
+    let beyond = |s: &&Scope| !allowed.contains(s) && !matches!(s, Scope::SubmitAs | Scope::Worker);
+    if let Some(scope) = principal.scopes.iter().find(beyond) {
+        return Err(format!("the role {} does not allow the scope {}", principal.role.as_str(), scope.as_str()));
+    }
+    check_tenant(&principal.tenant, principal.role)?;
+    if principal.user.is_empty() {
+        return Err("a key needs a user".into());
+    }
+    let key = format!("{KEY_PREFIX}{}", secret());
+    let expires_at = life_ms.map(|ms| created_at.plus(ms));
+    let row = ApiKey { hash: hash(&key), principal, created_at, expires_at };
+    Ok((key, row))
+}
+
+/// The hash by which a key is stored.
+#[must_use]
+pub fn key_hash(key: &str) -> String {
+    hash(key)
+}
+
+/// Whose key it is; `None` for one that is unknown or over.
+pub(super) async fn caller_of_key(
+    store: &dyn Store,
+    known: &KnownKeys,
+    clock: &dyn Clock,
+    key: &str,
+) -> Result<Option<Caller>, StoreError> {
+    let (hash, now) = (hash(key), clock.mono());
+    let row = match known.get(&hash, now) {
+        Some(row) => Some(row),
+        None => store.api_key(&hash).await?.inspect(|row| known.put(row, now)),
+    };
+    Ok(row.filter(|k| k.expires_at.is_none_or(|end| clock.now() < end)).map(|k| Caller {
+        principal: k.principal,
+        via: Via::Key,
+        expires_at: k.expires_at,
+        credential: Some(k.hash),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::principal::Role;
+
+    fn principal(tenant: &str, role: Role, scopes: Vec<Scope>) -> Principal {
+        Principal { tenant: tenant.into(), user: "u".into(), role, scopes }
+    }
+
+    #[test]
+    fn a_key_is_stored_as_its_hash_and_never_twice_the_same() {
+        let make = || new_api_key(principal("t", Role::User, vec![Scope::TasksRead]), Some(5), Millis(10)).unwrap();
+        let ((a, row), (b, _)) = (make(), make());
+        assert!(a.starts_with("tb_") && a.len() == 3 + 43 && a != b);
+        assert!(row.hash.len() == 64 && !row.hash.contains(&a[3..]));
+        assert_eq!((row.created_at, row.expires_at), (Millis(10), Some(Millis(15))));
+    }
+
+    #[test]
+    fn no_key_goes_beyond_its_role() {
+        let make = |tenant: &str, role, scopes| new_api_key(principal(tenant, role, scopes), None, Millis(0));
+        assert!(make("t", Role::User, vec![Scope::Admin]).is_err());
+        assert!(make("t", Role::Operator, vec![Scope::Schedules]).is_err());
+        assert!(make("t", Role::User, vec![Scope::SubmitAs, Scope::Worker]).is_ok());
+        assert!(make("*", Role::Admin, vec![]).is_err());
+        assert!(make("*", Role::Platform, Scope::default_for(Role::Platform)).is_ok());
+    }
+}

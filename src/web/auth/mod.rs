@@ -1,0 +1,119 @@
+//! Who calls: API keys and sessions of the sign-in page.
+//!
+//! Secrets are 32 random bytes, shown once and stored as SHA-256: who reads the database cannot use them. They are compared
+//! by the hash, through an index, so the time of a look-up tells nothing about a key. Never in a URL, never in a log.
+
+pub mod key;
+pub mod known_keys;
+pub mod password;
+pub mod session;
+pub mod slow_down;
+
+pub use key::{KEY_PREFIX, key_hash, new_api_key};
+pub use session::{
+    COOKIE, PLAIN_COOKIE, SignIn, cookie, csrf_fits, csrf_token, ended_cookie, session_cookie, sign_in, sign_out,
+};
+
+use super::error::{ApiError, Code};
+use super::state::AppState;
+use crate::core::principal::{Principal, Role, Scope};
+use crate::core::time::Millis;
+use crate::store::StoreError;
+use axum::http::{HeaderMap, header};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use sha2::{Digest, Sha256};
+
+/// The users of the demo, chosen on the login page without a password.
+#[derive(Clone, Debug)]
+pub struct DemoUsers(pub Vec<Principal>);
+
+impl Default for DemoUsers {
+    fn default() -> Self {
+        let one = |user: &str, role| Principal {
+            tenant: "default".into(),
+            user: user.into(),
+            role,
+            scopes: Scope::default_for(role),
+        };
+        Self(vec![one("user", Role::User), one("admin", Role::Admin)])
+    }
+}
+
+impl DemoUsers {
+    /// The user of a name.
+    #[must_use]
+    pub fn get(&self, user: &str) -> Option<&Principal> {
+        self.0.iter().find(|p| p.user == user)
+    }
+}
+
+/// How a caller has proven who it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Via {
+    /// An API key.
+    Key,
+    /// A session of the login page, by its secret.
+    Session(String),
+}
+
+/// A caller whose identity is proven.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caller {
+    /// Who.
+    pub principal: Principal,
+    /// By what.
+    pub via: Via,
+    /// When the proof ends; absent = not by itself.
+    pub expires_at: Option<Millis>,
+    /// The hash of the key or session, by which open connections are found when it is taken back.
+    pub credential: Option<String>,
+}
+
+/// What is kept in memory to prove callers.
+#[derive(Debug, Default)]
+pub struct Guard {
+    /// API keys that were proven a moment ago.
+    pub known_keys: known_keys::KnownKeys,
+    /// Where passwords are proven.
+    pub passwords: password::Passwords,
+    /// What failed sign-ins cost.
+    pub slow_down: slow_down::SlowDown,
+}
+
+fn secret() -> String {
+    URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>())
+}
+
+fn hash(secret: &str) -> String {
+    hex::encode(Sha256::digest(secret))
+}
+
+/// Whose token it is, in a header or in a frame; `None` for one that proves nothing.
+///
+/// # Errors
+/// Those of the store.
+pub async fn caller_of_token(state: &AppState, token: &str) -> Result<Option<Caller>, StoreError> {
+    if !token.starts_with(KEY_PREFIX) {
+        return Ok(None);
+    }
+    key::caller_of_key(state.store.as_ref(), &state.guard.known_keys, state.clock.as_ref(), token).await
+}
+
+/// Who calls. An `Authorization` header counts alone; a cookie counts only where `with_cookie`.
+///
+/// # Errors
+/// 401 for a header that proves nothing; those of the store.
+pub async fn caller(state: &AppState, headers: &HeaderMap, with_cookie: bool) -> Result<Option<Caller>, ApiError> {
+    if let Some(value) = headers.get(header::AUTHORIZATION) {
+        let text = value.to_str().unwrap_or_default();
+        let token = match text.split_once(' ') {
+            Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => token.trim(),
+            _ => "",
+        };
+        let caller = caller_of_token(state, token).await?;
+        return caller.map(Some).ok_or_else(|| ApiError::new(Code::Unauthenticated));
+    }
+    let Some(secret) = cookie(headers, state.settings.insecure_http).filter(|_| with_cookie) else { return Ok(None) };
+    Ok(session::caller_of_session(state.store.as_ref(), state.clock.as_ref(), secret).await?)
+}
