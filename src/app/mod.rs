@@ -13,6 +13,7 @@ use crate::bus::LocalBus;
 use crate::config::{Faults, Loaded};
 use crate::core::action::{Action, Actions, HandlerRef};
 use crate::core::resolve::Resolver;
+use crate::core::time::Rng as _;
 use crate::core::view::Catalogue;
 use crate::demo;
 use crate::engine::commands::Commands;
@@ -25,7 +26,7 @@ use crate::push::{Hub, HubParts, Limits};
 use crate::store::StoreError;
 use crate::store::beside::BesideReader;
 use crate::web::auth::DemoUsers;
-use crate::web::{AppState, Parts, WebSettings, router, server};
+use crate::web::{AppState, Parts, WebSettings, health_router, router, server};
 use clock::{SystemClock, SystemRng};
 use lock::{LockFault, ServeLock};
 pub use open::migrate;
@@ -83,18 +84,32 @@ pub struct Setup<'a> {
     pub natives: NativeHandlers,
     /// The binary that runs scripts: this one, but for tests.
     pub script_exe: Option<PathBuf>,
+    /// What of a node.
+    pub role: Role,
+}
+
+/// Which parts of a node run in this process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Role {
+    /// Everything.
+    #[default]
+    All,
+    /// Pages and API; others run the tasks.
+    Web,
+    /// Runs tasks; of HTTP it answers only how it is.
+    Work,
 }
 
 /// A running node.
 pub struct Node {
     address: SocketAddr,
-    engine: Engine,
+    engine: Option<Engine>,
     hub: Arc<Hub>,
     server: JoinHandle<()>,
     stop: CancellationToken,
     draining: Arc<AtomicBool>,
     grace: Duration,
-    _lock: ServeLock,
+    _lock: Option<ServeLock>,
 }
 
 impl Node {
@@ -104,7 +119,7 @@ impl Node {
     /// # Errors
     /// See [`StartError`].
     pub async fn start(setup: Setup<'_>) -> Result<Self, StartError> {
-        let Setup { loaded, natives, script_exe } = setup;
+        let Setup { loaded, natives, script_exe, role } = setup;
         let settings = &loaded.settings;
         let natives = if loaded.demo { natives.and(demo::natives()) } else { natives };
         let actions = settings.declared();
@@ -120,12 +135,19 @@ impl Node {
         let listener =
             server::listen(settings.server.listen).map_err(|e| StartError::Listen(settings.server.listen, e))?;
         let address = listener.local_addr().map_err(|e| StartError::Listen(settings.server.listen, e))?;
-        let lock = ServeLock::take(open::sqlite_file(settings)?)?;
+        let file = open::file_to_lock(settings);
+        if file.is_some() && role != Role::All {
+            return Err(StartError::Role);
+        }
+        let lock = file.map(ServeLock::take).transpose()?;
         let Opened { store, logs, files } = open_store(settings).await?;
         if loaded.demo {
             demo::prepare(store.as_ref()).await?;
         }
-        let registry = registry(&actions, &natives, settings.engine.parallelism, script_exe)?;
+        let registry = match role {
+            Role::Web => None,
+            Role::All | Role::Work => Some(registry(&actions, &natives, settings.engine.parallelism, script_exe)?),
+        };
         let catalogue = Arc::new(catalogue(loaded, actions));
         let resolver = Resolver::new(catalogue.clone()).map_err(StartError::Action)?;
         let (bus, wake) = (LocalBus::default(), Arc::new(Notify::new()));
@@ -141,7 +163,7 @@ impl Node {
             rng: rng.clone(),
             limits: Limits::default(),
         });
-        let engine = Engine::start(EngineParts {
+        let parts = registry.map(|registry| EngineParts {
             store: store.clone(),
             files: files.clone(),
             logbook,
@@ -150,12 +172,15 @@ impl Node {
             registry,
             catalogue: catalogue.clone(),
             clock: clock.clone(),
-            rng,
-            settings: engine_settings(loaded, address),
-        })
-        .await?;
+            rng: rng.clone(),
+            settings: engine_settings(loaded, node_name(&rng)),
+        });
+        let engine = match parts {
+            Some(parts) => Some(Engine::start(parts).await?),
+            None => None,
+        };
         let draining = Arc::new(AtomicBool::new(false));
-        let app = router(AppState::new(Parts {
+        let state = AppState::new(Parts {
             beside: Arc::new(BesideReader::new(store.clone())),
             store,
             logs,
@@ -168,7 +193,8 @@ impl Node {
             settings: web_settings(loaded),
             demo: loaded.demo.then(DemoUsers::default),
             draining: draining.clone(),
-        }));
+        });
+        let app = if role == Role::Work { health_router(state) } else { router(state) };
         let (stop, grace) = (CancellationToken::new(), Duration::from_millis(settings.engine.drain_grace_ms));
         let server = tokio::spawn(server::serve(listener, app, stop.clone(), grace));
         Ok(Self { address, engine, hub, server, stop, draining, grace, _lock: lock })
@@ -184,7 +210,12 @@ impl Node {
     pub async fn drain(self) {
         self.draining.store(true, Ordering::Relaxed);
         self.stop.cancel();
-        tokio::join!(self.engine.drain(), self.hub.drain(self.grace));
+        let engine = async {
+            if let Some(engine) = self.engine {
+                engine.drain().await;
+            }
+        };
+        tokio::join!(engine, self.hub.drain(self.grace));
         if let Err(e) = self.server.await {
             tracing::error!("the listener broke down: {e}");
         }
@@ -226,11 +257,18 @@ fn catalogue(loaded: &Loaded, actions: Vec<Action>) -> Catalogue {
     Catalogue { actions: Actions::new(actions), record_urls: with_url.collect::<HashMap<_, _>>() }
 }
 
-fn engine_settings(loaded: &Loaded, address: SocketAddr) -> EngineSettings {
+/// Unique among the living: by machine, process, and chance, for containers often share the first two.
+fn node_name(rng: &SystemRng) -> String {
+    let machine = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let machine = Some(machine.trim()).filter(|name| !name.is_empty()).unwrap_or("node");
+    format!("{machine}:{}:{:04x}", std::process::id(), (rng.unit() * 65_536.0) as u32)
+}
+
+fn engine_settings(loaded: &Loaded, node: String) -> EngineSettings {
     let engine = &loaded.settings.engine;
     let all = engine.tenants.iter().any(|t| t == "*");
     EngineSettings {
-        node: format!("{}:{}", std::process::id(), address.port()),
+        node,
         parallelism: engine.parallelism,
         tenants: if all { Vec::new() } else { engine.tenants.clone() },
         lease_ms: engine.lease_ms.cast_signed(),

@@ -3,12 +3,17 @@
 use super::StartError;
 use crate::config::{DatabaseUrl, FilesUrl, Migrate, Settings, Synchronous};
 use crate::store::files::Files;
-use crate::store::logs::{LogLimits, LogStore, SqliteLogs, beside};
+use crate::store::logs::{LogLimits, LogStore, PostgresLogs, SqliteLogs, beside};
 use crate::store::migrate::{Mode, Told};
+use crate::store::postgres::{PostgresOptions, PostgresStore};
 use crate::store::sqlite::{Durability, SqliteOptions, SqliteStore};
 use crate::store::{Store, StoreError};
 use std::path::Path;
 use std::sync::Arc;
+
+/// Connections of the pool that task logs have to themselves.
+const LOG_CONNECTIONS: u32 = 3;
+const NO_MYSQL: StoreError = StoreError::Unsupported("only sqlite: and postgres: are available in this version");
 
 /// What a node keeps its things in.
 pub(super) struct Opened {
@@ -20,13 +25,11 @@ pub(super) struct Opened {
     pub files: Files,
 }
 
-/// The SQLite file of a configuration.
-pub(super) fn sqlite_file(settings: &Settings) -> Result<&Path, StoreError> {
+/// The file that one process has to itself, if the database is one.
+pub(super) fn file_to_lock(settings: &Settings) -> Option<&Path> {
     match &settings.database.url {
-        DatabaseUrl::Sqlite(path) => Ok(path),
-        DatabaseUrl::Postgres(_) | DatabaseUrl::MySql(_) => {
-            Err(StoreError::Unsupported("only sqlite: is available in this version"))
-        }
+        DatabaseUrl::Sqlite(path) => Some(path),
+        DatabaseUrl::Postgres(_) | DatabaseUrl::MySql(_) => None,
     }
 }
 
@@ -51,21 +54,44 @@ pub async fn migrate(settings: &Settings, told: &mut Told<'_>) -> Result<(), Sta
 }
 
 async fn open_store_telling(settings: &Settings, mode: Mode, told: &mut Told<'_>) -> Result<Opened, StartError> {
-    let path = sqlite_file(settings)?;
-    let mut options = SqliteOptions::new(path);
-    options.durability = match settings.database.synchronous {
-        Synchronous::Full => Durability::Full,
-        Synchronous::Normal => Durability::Normal,
-    };
-    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(options, mode, told).await?);
-    let logs_path = match &settings.logs {
-        Some(DatabaseUrl::Sqlite(path)) => path.clone(),
-        _ => beside(path),
-    };
-    let logs: Arc<dyn LogStore> = Arc::new(SqliteLogs::open(&logs_path, LogLimits::default()).await?);
+    let store = open_tasks(settings, mode, told).await?;
+    let logs = open_logs(settings, mode, told).await?;
     let files = match &settings.files {
         FilesUrl::Folder(folder) => Files::in_folder(folder, store.clone())?,
         FilesUrl::S3(_) => return Err(StoreError::Unsupported("only file:// is available in this version").into()),
     };
     Ok(Opened { store, logs, files })
+}
+
+async fn open_tasks(settings: &Settings, mode: Mode, told: &mut Told<'_>) -> Result<Arc<dyn Store>, StoreError> {
+    match &settings.database.url {
+        DatabaseUrl::Sqlite(path) => {
+            let mut options = SqliteOptions::new(path);
+            options.durability = match settings.database.synchronous {
+                Synchronous::Full => Durability::Full,
+                Synchronous::Normal => Durability::Normal,
+            };
+            Ok(Arc::new(SqliteStore::open(options, mode, told).await?))
+        }
+        DatabaseUrl::Postgres(url) => {
+            let mut options = PostgresOptions::new(url.expose());
+            options.connections = settings.database.connections;
+            Ok(Arc::new(PostgresStore::open(options, mode, told).await?))
+        }
+        DatabaseUrl::MySql(_) => Err(NO_MYSQL),
+    }
+}
+
+/// The task logs: where they are to be kept, or beside the database.
+async fn open_logs(settings: &Settings, mode: Mode, told: &mut Told<'_>) -> Result<Arc<dyn LogStore>, StoreError> {
+    let limits = LogLimits::default();
+    match (&settings.logs, &settings.database.url) {
+        (Some(DatabaseUrl::Sqlite(path)), _) => Ok(Arc::new(SqliteLogs::open(path, limits).await?)),
+        (None, DatabaseUrl::Sqlite(path)) => Ok(Arc::new(SqliteLogs::open(&beside(path), limits).await?)),
+        (Some(DatabaseUrl::Postgres(url)), _) | (None, DatabaseUrl::Postgres(url)) => {
+            let options = PostgresOptions { connections: LOG_CONNECTIONS, ..PostgresOptions::new(url.expose()) };
+            Ok(Arc::new(PostgresLogs::open(options, limits, mode, told).await?))
+        }
+        (Some(DatabaseUrl::MySql(_)), _) | (None, DatabaseUrl::MySql(_)) => Err(NO_MYSQL),
+    }
 }

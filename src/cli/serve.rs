@@ -4,7 +4,7 @@
 //! third ends the process at once.
 
 use super::{EXIT_FAULT, ServeArgs, ServeRole};
-use crate::app::{NativeHandlers, Node, Setup, StartError};
+use crate::app::{NativeHandlers, Node, Role, Setup, StartError};
 use crate::config::{Loaded, Settings, environment};
 use std::io::Write as _;
 use std::path::Path;
@@ -43,11 +43,13 @@ fn told(what: &dyn std::fmt::Display) -> ExitCode {
 }
 
 async fn serve(loaded: &Loaded, role: Option<ServeRole>, natives: NativeHandlers) -> Result<ExitCode, StartError> {
-    if role.is_some_and(|r| r != ServeRole::All) {
-        return Err(StartError::Role);
-    }
+    let role = match role {
+        None | Some(ServeRole::All) => Role::All,
+        Some(ServeRole::Web) => Role::Web,
+        Some(ServeRole::Work) => Role::Work,
+    };
     let mut signals = Signals::new().map_err(StartError::Signals)?;
-    let node = Node::start(Setup { loaded, natives, script_exe: None }).await?;
+    let node = Node::start(Setup { loaded, natives, script_exe: None, role }).await?;
     announce(loaded, &node);
     signals.next().await;
     tracing::info!("stopping: chunks under way may end, the rest is handed back");

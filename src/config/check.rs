@@ -57,8 +57,8 @@ impl Settings {
             }
         }
         for (key, url) in [("database.url", Some(&self.database.url)), ("logs.url", self.logs.as_ref())] {
-            if let Some(url @ (DatabaseUrl::Postgres(_) | DatabaseUrl::MySql(_))) = url {
-                faults.push(key, format!("{url}: only sqlite: is available in this version"));
+            if let Some(url @ DatabaseUrl::MySql(_)) = url {
+                faults.push(key, format!("{url}: only sqlite: and postgres: are available in this version"));
             }
         }
         if let FilesUrl::S3(_) = self.files {

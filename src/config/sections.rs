@@ -52,6 +52,8 @@ pub struct Database {
     pub migrate: Migrate,
     /// SQLite only.
     pub synchronous: Synchronous,
+    /// PostgreSQL only: the most connections of this node, beside a few for its task logs.
+    pub connections: u32,
 }
 
 /// Where files are kept.
@@ -182,8 +184,9 @@ pub(super) fn database(mut section: Section<'_>) -> Database {
         .unwrap_or_else(|| DatabaseUrl::Sqlite(section.cx.resolve("data/taskbell.db")));
     let migrate = section.choice("migrate");
     let synchronous = section.choice("synchronous");
+    let connections = u32::try_from(section.int("connections")).expect("the range of connections is small");
     section.finish();
-    Database { url, migrate, synchronous }
+    Database { url, migrate, synchronous, connections }
 }
 
 pub(super) fn redis(mut section: Section<'_>) -> Option<Secret> {

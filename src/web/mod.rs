@@ -29,6 +29,15 @@ use error::{ApiError, Code};
 use tower::ServiceBuilder;
 use tower_http::catch_panic::CatchPanicLayer;
 
+/// What a node without pages and API serves: how it is.
+pub fn health_router(state: AppState) -> Router {
+    health().fallback(async || ApiError::new(Code::NotFound)).layer(from_fn(middleware::identify)).with_state(state)
+}
+
+fn health() -> Router<AppState> {
+    Router::new().route("/healthz", get(api::health::healthz)).route("/readyz", get(api::health::readyz))
+}
+
 /// Everything that is served.
 pub fn router(state: AppState) -> Router {
     let layers = ServiceBuilder::new()
@@ -41,8 +50,7 @@ pub fn router(state: AppState) -> Router {
         .merge(pages::routes())
         .nest("/api/v1", api::routes())
         .route("/api/v1/ws", get(ws::connect))
-        .route("/healthz", get(api::health::healthz))
-        .route("/readyz", get(api::health::readyz))
+        .merge(health())
         .fallback(async || ApiError::new(Code::NotFound))
         .method_not_allowed_fallback(async || ApiError::new(Code::MethodNotAllowed))
         .layer(layers)

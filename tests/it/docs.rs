@@ -15,7 +15,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
-use taskbell::app::{Node, Setup};
+use taskbell::app::{Node, Role, Setup};
 use taskbell::config::{Settings, markdown};
 use taskbell::handler::native::NativeHandlers;
 use tempfile::TempDir;
@@ -175,7 +175,7 @@ async fn the_example_of_a_binary_of_ones_own_writes_each_invoice_once() {
     let given = env.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
     let loaded = Settings::load(Some(&config), given, false).unwrap();
     let natives = NativeHandlers::new().with("write-invoices", embed::WriteInvoices);
-    let node = Node::start(Setup { loaded: &loaded, natives, script_exe: None }).await.unwrap();
+    let node = Node::start(Setup { loaded: &loaded, natives, script_exe: None, role: Role::All }).await.unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_taskbell"));
     command.envs(env.iter().cloned()).arg("--config").arg(&config);
     let made = command.args(["key", "create", "--user", "alice", "--role", "user"]).output().await.unwrap();
