@@ -27,9 +27,12 @@ impl Commands {
     pub fn new(store: Arc<dyn Store>, bus: LocalBus, wake: Arc<Notify>) -> Self {
         let submits = {
             let (store, bus, wake) = (store.clone(), bus.clone(), wake.clone());
-            Group::start(Turn::default(), move |items| {
+            Group::start(Turn::default(), move |items, again| {
                 let (store, bus, wake) = (store.clone(), bus.clone(), wake.clone());
-                async move { Ok(announce(&bus, &wake, store.submit(items).await?)) }
+                async move {
+                    let written = if again { store.submit_again(items).await } else { store.submit(items).await };
+                    Ok(announce(&bus, &wake, written?))
+                }
             })
         };
         Self { store, bus, wake, submits }

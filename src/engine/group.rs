@@ -8,8 +8,9 @@
 //! is under way would miss all that comes meanwhile, and many small commits would take the place of a few full ones.
 //!
 //! Named failure cases: a batch that the store refuses for a reason that one item may have caused is tried again item by
-//! item, so that nobody fails for a neighbour; a transient fault is tried again a few times; a caller that has gone away
-//! does not take its item back.
+//! item, so that nobody fails for a neighbour; a transient fault is tried again a few times, and since it may
+//! have been the loss of an answer, whoever commits is told that it is not the first try; a caller that has gone away does
+//! not take its item back.
 
 use crate::store::{Result, StoreError};
 use std::future::Future;
@@ -52,10 +53,11 @@ impl<Q, A> Clone for Group<Q, A> {
 }
 
 impl<Q: Clone + Send + Sync + 'static, A: Send + 'static> Group<Q, A> {
-    /// Starts the loop that commits. `run` is called with one batch after the other, each in a turn; it answers item by item.
+    /// Starts the loop that commits. `run` is called with one batch after the other, each in a turn, and with whether an
+    /// earlier try of it may have been committed; it answers item by item.
     pub fn start<F, Fut>(turn: Turn, run: F) -> Self
     where
-        F: Fn(Vec<Q>) -> Fut + Send + Sync + 'static,
+        F: Fn(Vec<Q>, bool) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<Vec<A>>> + Send + 'static,
     {
         let (mailbox, receiver) = mpsc::channel(MAILBOX);
@@ -77,14 +79,14 @@ impl<Q: Clone + Send + Sync + 'static, A: Send + 'static> Group<Q, A> {
 async fn commit_loop<Q, A, F, Fut>(mut receiver: mpsc::Receiver<Waiting<Q, A>>, turn: Turn, run: Arc<F>)
 where
     Q: Clone + Send + Sync,
-    F: Fn(Vec<Q>) -> Fut,
+    F: Fn(Vec<Q>, bool) -> Fut,
     Fut: Future<Output = Result<Vec<A>>>,
 {
     while let Some(first) = receiver.recv().await {
         let _turn = turn.take().await;
         let others = std::iter::from_fn(|| receiver.try_recv().ok());
         let (items, senders): (Vec<Q>, Vec<_>) = std::iter::once(first).chain(others).take(MAX_BATCH).unzip();
-        match patient(run.as_ref(), &items).await {
+        match patient(run.as_ref(), &items, false).await {
             Ok(answers) => {
                 for (sender, answer) in senders.into_iter().zip(answers) {
                     let _ = sender.send(Ok(answer));
@@ -97,7 +99,7 @@ where
             }
             Err(_) => {
                 for (item, sender) in items.iter().zip(senders) {
-                    let answer = patient(run.as_ref(), std::slice::from_ref(item)).await;
+                    let answer = patient(run.as_ref(), std::slice::from_ref(item), true).await;
                     let _ = sender.send(answer.and_then(|mut a| {
                         a.pop().ok_or_else(|| StoreError::Corrupt("the store answered fewer items than asked".into()))
                     }));
@@ -107,15 +109,15 @@ where
     }
 }
 
-async fn patient<Q, A, F, Fut>(run: &F, items: &[Q]) -> Result<Vec<A>>
+async fn patient<Q, A, F, Fut>(run: &F, items: &[Q], again: bool) -> Result<Vec<A>>
 where
     Q: Clone,
-    F: Fn(Vec<Q>) -> Fut,
+    F: Fn(Vec<Q>, bool) -> Fut,
     Fut: Future<Output = Result<Vec<A>>>,
 {
     let mut attempt = 0;
     loop {
-        match run(items.to_vec()).await {
+        match run(items.to_vec(), again || attempt > 0).await {
             Err(e) if e.is_transient() && attempt < RETRIES => {
                 attempt += 1;
                 tokio::time::sleep(RETRY_STEP * attempt).await;

@@ -14,7 +14,7 @@ mod host;
 pub mod logbook;
 mod loops;
 mod reports;
-mod running;
+pub mod running;
 
 use crate::bus::LocalBus;
 use crate::core::time::{Clock, Rng};
@@ -154,7 +154,7 @@ impl Engine {
         let turn = Turn::default();
         let commits = {
             let (store, bus, wake) = (store.clone(), bus.clone(), wake.clone());
-            Group::start(turn.clone(), move |items| {
+            Group::start(turn.clone(), move |items, _again| {
                 let (store, bus, wake) = (store.clone(), bus.clone(), wake.clone());
                 async move { Ok(announce(&bus, &wake, store.commit(items).await?)) }
             })

@@ -10,7 +10,7 @@ use tokio::sync::{Notify, watch};
 
 /// What a running chunk is told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Told {
+pub enum Told {
     /// Go on.
     #[default]
     GoOn,
@@ -28,9 +28,9 @@ struct Place {
     told: watch::Sender<Told>,
 }
 
-/// The table.
+/// The chunks under way on a node.
 #[derive(Default)]
-pub(super) struct Running {
+pub struct Running {
     places: Mutex<HashMap<TaskId, Place>>,
     emptied: Notify,
 }
@@ -130,7 +130,7 @@ impl Running {
 }
 
 /// Waits until a chunk is told at least this.
-pub(super) async fn hears(heard: &watch::Receiver<Told>, at_least: Told) -> Told {
+pub async fn hears(heard: &watch::Receiver<Told>, at_least: Told) -> Told {
     let mut heard = heard.clone();
     match heard.wait_for(|told| *told >= at_least).await {
         Ok(told) => *told,
@@ -140,4 +140,4 @@ pub(super) async fn hears(heard: &watch::Receiver<Told>, at_least: Told) -> Told
 }
 
 /// The table, shared.
-pub(super) type SharedRunning = Arc<Running>;
+pub type SharedRunning = Arc<Running>;

@@ -372,6 +372,10 @@ pub trait Store: Accounts + Send + Sync {
     async fn submit(&self, items: Vec<Submit>) -> Result<Written<Vec<Submitted>>> {
         until_settled!(tries, flow::submit::submit(self.begin().await?, &items, tries.again()).await)
     }
+    /// The same after a fault that may have hidden a commit: what an earlier try made is the answer.
+    async fn submit_again(&self, items: Vec<Submit>) -> Result<Written<Vec<Submitted>>> {
+        until_settled!(tries, flow::submit::submit(self.begin().await?, &items, true).await)
+    }
     /// Takes chunks to run.
     async fn claim(&self, params: ClaimParams) -> Result<Written<Vec<Claimed>>> {
         until_settled!(tries, flow::claim::claim(self.begin().await?, &params).await)

@@ -35,6 +35,7 @@ store_suite! {
     documents_come_back_as_they_were_sent
     each_item_of_a_batch_gets_its_own_answer
     a_submit_whose_answer_was_lost_is_answered_with_its_task_when_it_comes_again
+    a_click_that_fills_its_own_key_is_not_refused_when_it_is_tried_again
 }
 
 /// Answers of racing clicks: one is new, all others are that one.
@@ -356,4 +357,13 @@ async fn a_submit_whose_answer_was_lost_is_answered_with_its_task_when_it_comes_
     assert_eq!(ids(&second)[3], new.id, "a neighbour in the batch is not touched");
     let all = super::invariants::all_tasks(f.store.as_ref()).await;
     assert_eq!((all.len(), all.iter().map(|t| t.suppressed).sum::<i64>()), (4, 0), "and it was no second click");
+}
+
+async fn a_click_that_fills_its_own_key_is_not_refused_when_it_is_tried_again(f: &Fixture) {
+    for policy in [Policy::Reject, Policy::Skip, Policy::Wait, Policy::ReplacePending, Policy::CancelRunning] {
+        let batch = vec![Submit { slot: slot(&format!("{policy:?}"), 1, policy), ..click() }];
+        let first = f.submit(batch.clone()).await;
+        let again = f.heard(f.store.submit_again(batch).await.unwrap());
+        assert_eq!(again, first, "{policy:?}");
+    }
 }
