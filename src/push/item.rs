@@ -20,7 +20,8 @@ const RENDERINGS: usize = 8;
 
 /// A task as a commit left it.
 #[derive(Debug)]
-pub(super) struct Item {
+pub struct Item {
+    /// The task.
     pub task: Task,
     rendered: Mutex<Vec<Rendering>>,
 }
@@ -35,6 +36,7 @@ struct Rendering {
 }
 
 impl Item {
+    /// Not rendered yet.
     pub fn new(task: Task) -> Arc<Self> {
         Arc::new(Self { task, rendered: Mutex::default() })
     }
@@ -145,6 +147,20 @@ impl Facts {
             marks: (task.seen_at.is_some(), task.read_at.is_some(), task.archived_at.is_some()),
             suppressed: task.suppressed,
             ended: task.state.is_final(),
+        }
+    }
+
+    /// Those of a task that is deleted: kept, so that an announcement that comes late does not bring it back.
+    pub fn gone(revision: Revision) -> Self {
+        Self {
+            revision,
+            state: State::Cancelled,
+            attempts: 0,
+            retrying: false,
+            stopping: false,
+            marks: (false, false, false),
+            suppressed: 0,
+            ended: true,
         }
     }
 

@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 
 /// The topic through which a change reaches a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Lane {
+pub enum Lane {
     /// The owner's own center.
     Me,
     /// A subscribed task.
@@ -25,16 +25,21 @@ pub(super) enum Lane {
 
 /// What became of a task.
 #[derive(Clone, Debug)]
-pub(super) enum What {
+pub enum What {
+    /// It is now like this.
     Is(Arc<Item>),
+    /// It is deleted; one above its last revision.
     Gone(Revision),
 }
 
 /// A change on its way to a connection.
 #[derive(Clone, Debug)]
-pub(super) struct Delivery {
+pub struct Delivery {
+    /// The task.
     pub id: TaskId,
+    /// The owner's head with this change.
     pub head: Head,
+    /// What became of it.
     pub what: What,
     /// More than progress: a state, a mark, an end.
     pub urgent: bool,
@@ -51,7 +56,7 @@ impl Delivery {
 
 /// Topics whose snapshot is to be sent again.
 #[derive(Debug, Default)]
-pub(super) struct Stale {
+pub struct Stale {
     /// All of them.
     pub all: bool,
     /// The center, because an estimate was withdrawn by time alone.
@@ -62,7 +67,7 @@ pub(super) struct Stale {
 
 /// What a session does about its mailbox, and by when.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Pending {
+pub struct Pending {
     /// A change of state, a mark, an end, counts.
     pub urgent: bool,
     /// Progress.
@@ -85,7 +90,7 @@ pub(super) struct Pending {
 
 /// What was taken out.
 #[derive(Debug, Default)]
-pub(super) struct Taken {
+pub struct Taken {
     /// Ordered by head, then id.
     pub changes: Vec<(Lane, Delivery)>,
     /// Counts changed with them.
@@ -102,6 +107,8 @@ struct State {
     /// Some of `changes` may be progress alone.
     progress: bool,
     counts: bool,
+    /// The head of the last snapshot that was sent; stays when the rest is distrusted.
+    shown: Head,
     /// All heads up to this have arrived; absent while only a snapshot can tell.
     known: Option<Head>,
     /// Heads above it that have arrived.
@@ -121,7 +128,7 @@ struct State {
 
 /// What one connection has yet to be told.
 #[derive(Debug)]
-pub(super) struct Mailbox {
+pub struct Mailbox {
     state: Mutex<State>,
     /// Rung whenever something was put in.
     pub wake: Notify,
@@ -130,6 +137,7 @@ pub(super) struct Mailbox {
 }
 
 impl Mailbox {
+    /// An empty one that knows no head yet.
     pub fn new(limits: &Limits) -> Self {
         let (most, gap_ms) = (limits.mailbox_count, limits.gap_ms);
         Self { state: Mutex::default(), wake: Notify::new(), most, gap_ms }
@@ -139,7 +147,7 @@ impl Mailbox {
     pub fn deliver(&self, lane: Lane, changes: &[Delivery], heads: &[Head], now: Mono) {
         let mut state = locked(&self.state);
         for change in changes {
-            if lane == Lane::Me && state.known.is_some_and(|known| change.head <= known) {
+            if lane == Lane::Me && change.head <= state.known.unwrap_or_default().max(state.shown) {
                 continue;
             }
             let slot = state.changes.entry((lane, change.id)).or_insert_with(|| change.clone());
@@ -255,7 +263,7 @@ impl Mailbox {
         state.changes.retain(|(lane, _), change| *lane != Lane::Me || change.head > head);
         state.counts = state.changes.iter().any(|((lane, _), change)| *lane == Lane::Me && change.urgent);
         state.reflag();
-        state.known = Some(head);
+        (state.shown, state.known) = (head, Some(head));
         state.ahead = state.ahead.split_off(&head.next());
         state.close_up();
         state.look_for_gap(now);

@@ -29,13 +29,13 @@
 
 mod counts;
 pub mod hub;
-mod item;
+pub mod item;
 pub mod limits;
-mod mailbox;
+pub mod mailbox;
 pub mod protocol;
-mod registry;
+pub mod registry;
 mod session;
-mod snapshot;
+pub mod snapshot;
 pub mod socket;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

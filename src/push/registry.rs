@@ -20,12 +20,12 @@ use std::sync::Arc;
 const ENDED_FACTS: usize = 1_024;
 
 /// Tenant and user.
-pub(super) type OwnerKey = (String, String);
+pub type OwnerKey = (String, String);
 
 /// What the connections of one owner share.
 #[derive(Debug, Default)]
-pub(super) struct Owner {
-    pub counts: SharedCounts,
+pub struct Owner {
+    pub(super) counts: SharedCounts,
 }
 
 #[derive(Default)]
@@ -48,7 +48,7 @@ struct Connection {
 
 /// Why a connection is not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NotTaken {
+pub enum NotTaken {
     /// The user has too many.
     TooMany,
     /// The node goes.
@@ -57,13 +57,14 @@ pub(super) enum NotTaken {
 
 /// Who is connected and who watches what.
 #[derive(Default)]
-pub(super) struct Registry {
+pub struct Registry {
     owners: HashMap<OwnerKey, OwnerEntry>,
     watched: HashMap<TaskId, Watched>,
     connections: HashMap<u64, Connection>,
     /// When the estimate of a task is withdrawn if nothing moves, and whose it is.
     stalls: HashMap<TaskId, (Millis, OwnerKey)>,
     last_id: u64,
+    /// The node goes; nobody is taken in any more.
     pub draining: bool,
 }
 
@@ -143,8 +144,8 @@ impl Registry {
                 continue;
             }
             let (what, facts) = match change {
-                Change::Task(task) => (What::Is(Item::new((**task).clone())), Some(Facts::of(task))),
-                Change::Gone { revision, .. } => (What::Gone(*revision), None),
+                Change::Task(task) => (What::Is(Item::new((**task).clone())), Facts::of(task)),
+                Change::Gone { revision, .. } => (What::Gone(*revision), Facts::gone(*revision)),
             };
             let delivery = |judged| {
                 let urgent = judged == Judged::Changed;
@@ -251,12 +252,7 @@ impl Judged {
 }
 
 impl OwnerEntry {
-    /// `None` = the task is gone.
-    fn judge(&mut self, id: TaskId, facts: Option<Facts>) -> Judged {
-        let Some(facts) = facts else {
-            self.facts.remove(&id);
-            return Judged::Changed;
-        };
+    fn judge(&mut self, id: TaskId, facts: Facts) -> Judged {
         if self.facts.len() > ENDED_FACTS {
             self.facts.retain(|_, known| !known.ended);
         }
@@ -269,8 +265,7 @@ impl OwnerEntry {
 }
 
 impl Watched {
-    fn judge(&mut self, facts: Option<Facts>) -> Judged {
-        let Some(facts) = facts else { return Judged::Changed };
+    fn judge(&mut self, facts: Facts) -> Judged {
         let judged = Judged::by(self.facts.as_ref(), &facts);
         if judged != Judged::Old {
             self.facts = Some(facts);
@@ -278,3 +273,6 @@ impl Watched {
         judged
     }
 }
+
+#[cfg(test)]
+mod tests;

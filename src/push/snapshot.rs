@@ -17,12 +17,16 @@ use tokio::sync::Semaphore;
 
 /// One consistent look at an owner's center.
 #[derive(Debug)]
-pub(super) struct Snapshot {
+pub struct Snapshot {
+    /// The owner's head.
     pub head: Head,
+    /// The database's now.
     pub as_of: Millis,
     /// The unfinished, the unseen, then the newest.
     pub items: Vec<Arc<Item>>,
+    /// There are more.
     pub more: bool,
+    /// The counts that belong to it.
     pub counts: CountsView,
 }
 
@@ -30,7 +34,7 @@ pub(super) struct Snapshot {
 type Flight = tokio::sync::Mutex<Option<(Mono, Arc<Snapshot>)>>;
 
 /// Reads snapshots.
-pub(super) struct Snapshots {
+pub struct Snapshots {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     flights: Mutex<HashMap<OwnerKey, Arc<Flight>>>,
@@ -39,6 +43,7 @@ pub(super) struct Snapshots {
 }
 
 impl Snapshots {
+    /// Nothing read yet.
     pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, limits: &Limits) -> Self {
         let gate = Semaphore::new(limits.snapshot_count);
         Self { store, clock, flights: Mutex::default(), gate, keep_ms: limits.snapshot_ms }

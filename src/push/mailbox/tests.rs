@@ -56,6 +56,14 @@ fn p3_what_a_snapshot_holds_is_dropped_and_what_is_newer_stays() {
 }
 
 #[test]
+fn p3_what_a_snapshot_holds_is_no_news_either_while_the_bus_is_distrusted() {
+    let mailbox = open_at(10);
+    mailbox.stale_all(NOW + 500);
+    deliver(&mailbox, &[change(1, 4, 10, true), change(2, 7, 11, true)]);
+    assert_eq!(revisions(&mailbox.take(true)), [(id(2), 7)], "only what is newer than the snapshot");
+}
+
+#[test]
 fn p5_a_hidden_page_is_not_told_a_head_whose_progress_it_did_not_get() {
     let mailbox = open_at(10);
     deliver(&mailbox, &[change(1, 2, 11, false)]);

@@ -1,0 +1,61 @@
+//! What reaches a mailbox when announcements come late, twice, or the wrong way round.
+
+use super::*;
+use crate::core::ids::Revision;
+use crate::core::lifecycle::Step;
+use crate::core::principal::{Principal, Role};
+use crate::core::submit::Submit;
+
+const NOW: Mono = Mono(1_000);
+
+fn task(revision: i64) -> Task {
+    let caller = Principal { tenant: "acme".into(), user: "bob".into(), role: Role::User, scopes: Vec::new() };
+    let submit = Submit {
+        id: "00000000-0000-7000-8000-000000000001".parse().expect("is an id"),
+        tenant: caller.tenant.clone(),
+        action: "import".into(),
+        title: None,
+        owner: caller.user.clone(),
+        params: serde_json::json!({}),
+        record: None,
+        fingerprint: String::new(),
+        keys: Vec::new(),
+        slot: None,
+        priority: 0,
+        run_at: None,
+        undo_window_ms: 0,
+        max_attempts: 3,
+        timeout_ms: None,
+        retry_of: None,
+        caller,
+    };
+    let revision = Revision(revision);
+    Task { revision, head: Head(revision.0), ..submit.into_task(&mut Step::at(Millis(0))) }
+}
+
+/// A registry with one connection of bob, and its mailbox.
+fn watched() -> (Registry, Arc<Mailbox>) {
+    let mut registry = Registry::default();
+    let owner = ("acme".to_owned(), "bob".to_owned());
+    let Ok((_, mailbox, _)) = registry.add(&owner, None, &Limits::default()) else { panic!("there is room") };
+    (registry, mailbox)
+}
+
+#[test]
+fn a_late_announcement_does_not_bring_a_deleted_task_back() {
+    let (mut registry, mailbox) = watched();
+    let mut gone = task(3);
+    registry.watch(gone.id, &mailbox);
+    let deleted = Change::Gone {
+        tenant: std::mem::take(&mut gone.tenant),
+        owner: std::mem::take(&mut gone.owner),
+        id: gone.id,
+        revision: Revision(4),
+        head: Head(4),
+    };
+    registry.dispatch(&[Change::Task(Box::new(task(2))), deleted.clone()], NOW);
+    let told = mailbox.take(true).changes;
+    assert!(!told.is_empty() && told.iter().all(|(_, told)| matches!(told.what, What::Gone(Revision(4)))), "{told:?}");
+    registry.dispatch(&[Change::Task(Box::new(task(3))), deleted], NOW);
+    assert!(mailbox.take(true).changes.is_empty(), "what came late or twice is no news");
+}
