@@ -1,0 +1,150 @@
+//! What the database must hold: a second book, kept from what each commit wrote, against which every commit is checked
+//! before anybody else can see it.
+//!
+//! Rows that a commit changed are checked at once; the whole table, and this book against the store's own, now and then.
+
+mod keys;
+mod ledger;
+mod rows;
+mod whole;
+
+use crate::violation::{Checked, Invariant, must};
+use keys::Keys;
+pub use ledger::Item;
+use ledger::Ledger;
+use std::collections::{BTreeMap, BTreeSet};
+use taskbell::core::ids::{FencingToken, Head, TaskId};
+use taskbell::core::submit::Submit;
+use taskbell::core::task::{Task, TimelineEvent};
+use taskbell::core::time::Millis;
+
+/// What one transaction wrote.
+#[derive(Default)]
+pub struct Changes {
+    /// The database's now.
+    pub now: Millis,
+    /// Rows as they are after it.
+    pub written: Vec<Task>,
+    /// Rows that are gone.
+    pub removed: Vec<TaskId>,
+    /// Timeline entries.
+    pub events: Vec<TimelineEvent>,
+    /// Rows of the business table.
+    pub items: Vec<Item>,
+    /// Where the next chunk of a task goes on.
+    pub checkpoints: Vec<(TaskId, i64)>,
+    /// Leases that were lengthened, and until when.
+    pub renewed: Vec<(TaskId, Millis)>,
+    /// New heads of owners.
+    pub heads: Vec<((String, String), Head)>,
+}
+
+/// The second book.
+#[derive(Default)]
+pub struct Model {
+    rows: BTreeMap<TaskId, Task>,
+    heads: BTreeMap<(String, String), Head>,
+    ledger: Ledger,
+    keys: Keys,
+    /// Ids whose submit was answered with success.
+    accepted: BTreeSet<TaskId>,
+    deleted: BTreeSet<TaskId>,
+    /// Keys a slot of which was given back by the last commit that touched them.
+    pub freed: BTreeSet<(String, String)>,
+    /// Commits so far.
+    pub commits: u64,
+}
+
+impl Model {
+    /// All rows.
+    pub fn rows(&self) -> impl Iterator<Item = &Task> {
+        self.rows.values()
+    }
+
+    /// The newest token of a task; 0 for one that is gone.
+    pub fn token(&self, id: TaskId) -> FencingToken {
+        self.rows.get(&id).map_or(FencingToken(0), |t| t.fencing_token)
+    }
+
+    /// Where the next chunk of a task goes on.
+    pub fn checkpoint(&self, id: TaskId) -> i64 {
+        self.ledger.checkpoint(id)
+    }
+
+    /// A click is on its way; if it becomes a task, these are the keys that it claims.
+    pub fn clicked(&mut self, item: &Submit) {
+        self.keys.clicked(item);
+    }
+
+    /// A caller was told that its click is this task.
+    pub fn accept(&mut self, id: TaskId) -> Checked {
+        let known = self.rows.contains_key(&id) || self.deleted.contains(&id);
+        must(known, Invariant::AcceptedOnce, || format!("{id} was answered and is not there"))?;
+        self.accepted.insert(id);
+        Ok(())
+    }
+
+    /// A caller was told that its click became nothing.
+    pub fn refuse(&mut self, id: TaskId) -> Checked {
+        let row = self.rows.get(&id);
+        must(row.is_none(), Invariant::AcceptedOnce, || format!("a click was refused and made {row:?}"))
+    }
+
+    /// Takes over what a transaction wrote, unless it breaks a promise.
+    pub fn commit(&mut self, changes: Changes) -> Checked {
+        self.commits += 1;
+        self.freed.clear();
+        let now = changes.now;
+        for (owner, head) in changes.heads {
+            let known = self.heads.insert(owner, head).unwrap_or_default();
+            must(head == known.next(), Invariant::Push, || format!("a head went from {known} to {head}"))?;
+        }
+        self.ledger.commit(&self.rows, &changes.items, &changes.checkpoints)?;
+        for after in &changes.written {
+            let before = self.rows.get(&after.id);
+            rows::changed(before, after, &changes.events)?;
+            rows::fits(after)?;
+            self.ledger.holds(after)?;
+            let head = self.heads.get(&(after.tenant.clone(), after.owner.clone())).copied();
+            must(head == Some(after.head), Invariant::Push, || {
+                format!("{head:?} is the head of the owner of {after:?}")
+            })?;
+            if before.is_some_and(|b| b.slot_held) && !after.slot_held {
+                self.freed.extend(rows::slot_key(after));
+            }
+        }
+        let fresh: Vec<TaskId> =
+            changes.written.iter().map(|t| t.id).filter(|id| !self.rows.contains_key(id)).collect();
+        self.rows.extend(changes.written.into_iter().map(|t| (t.id, t)));
+        for (id, until) in changes.renewed {
+            if let Some(task) = self.rows.get_mut(&id) {
+                task.lease_until = Some(until);
+            }
+        }
+        for id in fresh {
+            must(!self.deleted.contains(&id), Invariant::AcceptedOnce, || format!("{id} came back"))?;
+            self.keys.took(id, &self.rows, now)?;
+        }
+        for id in changes.removed {
+            let row = self.rows.remove(&id);
+            let ended = row.as_ref().is_none_or(|t| t.state.is_final());
+            must(ended, Invariant::AcceptedOnce, || format!("{row:?} was deleted before it ended"))?;
+            self.deleted.insert(id);
+        }
+        whole::slots(&self.rows)
+    }
+
+    /// Checks the whole table, and what the store says that it holds.
+    pub fn check(&self, stored: &[Task], heads: &BTreeMap<(String, String), Head>) -> Checked {
+        whole::equal(&self.rows, stored)?;
+        must(*heads == self.heads, Invariant::Push, || format!("heads are {heads:?}, not {:?}", self.heads))?;
+        let missing = self.accepted.iter().find(|id| !self.rows.contains_key(id) && !self.deleted.contains(id));
+        must(missing.is_none(), Invariant::AcceptedOnce, || format!("{missing:?} was accepted and is lost"))?;
+        whole::orphans(self.rows.values())
+    }
+
+    /// Owners that have had a task.
+    pub fn owners(&self) -> impl Iterator<Item = &(String, String)> {
+        self.heads.keys()
+    }
+}

@@ -1,0 +1,99 @@
+//! The endless loops of a node: claim, heartbeat, sweep.
+
+use super::chunk::run_task;
+use super::{CANCEL_GRACE_MS, HEARTBEAT_MS, LEASE_MS, Node, POLL_MS, SWEEP_MS};
+use crate::actions::names;
+use std::sync::Arc;
+use taskbell::core::time::Clock;
+use taskbell::engine::running::Told;
+use taskbell::store::{ClaimParams, RenewParams, Renewed, Store, SweepParams};
+
+/// The most rows of one sweep.
+const SWEEP_AT_ONCE: usize = 100;
+
+/// Claims what is due into the free places.
+pub(super) async fn claim(node: Arc<Node>) {
+    let mut after_tenant = None;
+    let mut drain = node.drain.subscribe();
+    while !node.draining() {
+        let mut wait_ms = (POLL_MS * (0.75 + 0.5 * node.world.dice.unit())) as i64;
+        if fill_places(&node, &mut after_tenant).await
+            && let Ok(Some(due)) = node.store.next_due().await
+            && let ahead @ 0.. = due.since(node.now())
+        {
+            wait_ms = wait_ms.min(ahead.max(2));
+        }
+        tokio::select! {
+            biased;
+            () = node.wake.notified() => {}
+            () = node.sleep(wait_ms) => {}
+            _ = drain.wait_for(|began| *began) => {}
+        }
+    }
+}
+
+/// One claim; whether nothing more is due.
+async fn fill_places(node: &Arc<Node>, after_tenant: &mut Option<String>) -> bool {
+    let _turn = node.turn.lock().await;
+    let free = node.parallelism.saturating_sub(node.running.count());
+    if free == 0 || node.draining() {
+        return false;
+    }
+    let claimed_at = node.mono();
+    let params = ClaimParams {
+        node: node.name.clone(),
+        actions: names(),
+        tenants: Vec::new(),
+        limit: free,
+        lease_ms: LEASE_MS,
+        after_tenant: after_tenant.clone(),
+    };
+    let Ok(written) = node.store.claim(params).await else { return false };
+    let lease_end = claimed_at + LEASE_MS.unsigned_abs();
+    let places: Vec<_> =
+        written.answer.iter().map(|c| node.running.enter(c.task.id, c.task.fencing_token, lease_end)).collect();
+    let claimed = node.announce(written);
+    let left = claimed.len() < free;
+    for (claimed, heard) in claimed.into_iter().zip(places) {
+        *after_tenant = Some(claimed.task.tenant.clone());
+        node.world.time.spawn(node.group, run_task(node.clone(), claimed, claimed_at, heard));
+    }
+    left
+}
+
+/// Renews leases, hears what was asked, and drops what is lost by its own clock.
+pub(super) async fn heartbeat(node: Arc<Node>) {
+    loop {
+        node.sleep(HEARTBEAT_MS).await;
+        let held = node.running.held();
+        let asked_at = node.mono();
+        if !held.is_empty() {
+            let params = RenewParams { node: node.name.clone(), held: held.clone(), lease_ms: LEASE_MS };
+            if let Ok(answers) = node.store.renew(params).await {
+                let lease_end = asked_at + LEASE_MS.unsigned_abs();
+                for ((id, token), answer) in held.into_iter().zip(answers) {
+                    match answer {
+                        Renewed::Stale => node.running.tell(id, Some(token), Told::Lost),
+                        Renewed::Ok => node.running.renewed(id, token, lease_end),
+                        Renewed::Stop => {
+                            node.running.renewed(id, token, lease_end);
+                            node.running.tell(id, Some(token), Told::Stop);
+                        }
+                    }
+                }
+            }
+        }
+        node.running.drop_expired(node.mono());
+    }
+}
+
+/// Takes what time has undone.
+pub(super) async fn sweep(node: Arc<Node>) {
+    loop {
+        let params = SweepParams { limit: SWEEP_AT_ONCE, all: false, cancel_grace_ms: CANCEL_GRACE_MS };
+        if let Ok(written) = node.store.sweep(params).await {
+            node.announce(written);
+        }
+        node.sleep(SWEEP_MS).await;
+    }
+}

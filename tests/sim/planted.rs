@@ -1,0 +1,35 @@
+//! The proof that the simulator can fail: with a protection taken away it finds the promise that this breaks.
+
+use crate::plant::Plant;
+use crate::run::run;
+use crate::violation::Invariant;
+
+/// So many seeds have to be enough.
+const SEEDS: u64 = 100;
+
+fn turns_red(plant: Plant, broken: Invariant) {
+    let failure = (0..SEEDS).find_map(|seed| run(seed, crate::STEPS, Some(plant)).err());
+    let failure = failure.unwrap_or_else(|| panic!("{plant:?} went unnoticed for {SEEDS} seeds"));
+    assert_eq!(failure.violation.invariant, broken, "{plant:?} was found as something else:\n{failure}");
+    assert!(!failure.events.is_empty() && failure.to_string().contains("SIM_SEED="), "it tells how to see it again");
+}
+
+#[test]
+fn a_chunk_taken_without_a_test_of_its_token_turns_the_simulator_red() {
+    turns_red(Plant::NoTokenTest, Invariant::Tokens);
+}
+
+#[test]
+fn keys_without_a_unique_index_turn_the_simulator_red() {
+    turns_red(Plant::NoUniqueIndex, Invariant::OneHolder);
+}
+
+#[test]
+fn a_page_that_reads_nothing_anew_on_reconnect_turns_the_simulator_red() {
+    turns_red(Plant::NoRereadOnReconnect, Invariant::Push);
+}
+
+#[test]
+fn a_slot_that_is_freed_twice_turns_the_simulator_red() {
+    turns_red(Plant::SlotFreedTwice, Invariant::Slots);
+}

@@ -1,0 +1,204 @@
+//! One run: a world of a seed goes through so many steps with faults, then the faults stop, everything has to end, and the
+//! pages have to show it.
+
+use crate::node::Node;
+use crate::people::{OWNERS, click_on, meddle, settle};
+use crate::plant::Plant;
+use crate::scheduler::Scheduler;
+use crate::violation::{Checked, Invariant, Violation, must};
+use crate::watcher::{Page, look};
+use crate::weather::rage;
+use crate::world::World;
+use futures_util::FutureExt;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::AddAssign;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex};
+use taskbell::core::task::Task;
+use taskbell::store::{ListParams, Store};
+
+/// How often the whole table is looked at, steps.
+const WHOLE_EVERY: usize = 100;
+/// How long everything may take to end after the faults, ms: ten leases.
+const END_MS: i64 = 10 * crate::node::LEASE_MS;
+/// How long pages may take to show it, ms.
+const SHOW_MS: i64 = 8_000;
+/// No end takes more steps than this.
+const END_STEPS: usize = 100_000;
+
+/// What a run was.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// Steps, with those after the faults.
+    pub steps: usize,
+    /// Tasks that were made.
+    pub tasks: usize,
+    /// Commits that changed something or nothing.
+    pub commits: u64,
+    /// Virtual time that passed, ms.
+    pub virtual_ms: i64,
+}
+
+impl AddAssign for Figures {
+    fn add_assign(&mut self, other: Self) {
+        self.steps += other.steps;
+        self.tasks += other.tasks;
+        self.commits += other.commits;
+        self.virtual_ms += other.virtual_ms;
+    }
+}
+
+impl fmt::Display for Figures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { steps, tasks, commits, virtual_ms } = self;
+        write!(f, "{steps} steps, {tasks} tasks, {commits} commits, {} virtual s", virtual_ms / 1_000)
+    }
+}
+
+/// A broken promise, and how to see it again.
+#[derive(Debug)]
+pub struct Failure {
+    pub seed: u64,
+    pub step: usize,
+    pub steps: usize,
+    pub violation: Violation,
+    pub events: Vec<String>,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { seed, step, steps, violation, events } = self;
+        writeln!(f, "seed {seed}, step {step}: {}", violation.invariant)?;
+        writeln!(f, "  {}", violation.facts)?;
+        writeln!(f, "the last events:")?;
+        events.iter().try_for_each(|event| writeln!(f, "  {event}"))?;
+        write!(f, "again: SIM_SEED={seed} SIM_STEPS={steps} cargo test --test sim every_seed")
+    }
+}
+
+/// Runs a seed; one that fails is run again, to tell what happened.
+pub fn run(seed: u64, steps: usize, plant: Option<Plant>) -> Result<Figures, Box<Failure>> {
+    let quick = attempt(seed, steps, plant, false);
+    match quick {
+        Err(_) => Err(attempt(seed, steps, plant, true).expect_err("a seed that failed fails again")),
+        figures => figures,
+    }
+}
+
+fn attempt(seed: u64, steps: usize, plant: Option<Plant>, told: bool) -> Result<Figures, Box<Failure>> {
+    let mut play = Play::new(seed, plant, told);
+    let ended = catch_unwind(AssertUnwindSafe(|| play.through(steps)));
+    let violation = match ended {
+        Ok(Ok(())) => return Ok(play.figures()),
+        Ok(Err(violation)) => violation,
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().cloned();
+            let text = text.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string));
+            Violation { invariant: Invariant::Panic, facts: text.unwrap_or_default() }
+        }
+    };
+    Err(Box::new(Failure { seed, step: play.step, steps, violation, events: play.world.events() }))
+}
+
+struct Play {
+    world: Arc<World>,
+    scheduler: Scheduler,
+    pages: Vec<Arc<Mutex<Page>>>,
+    step: usize,
+}
+
+impl Play {
+    fn new(seed: u64, plant: Option<Plant>, told: bool) -> Self {
+        let world = World::new(seed, plant, told);
+        let scheduler = Scheduler::new(world.time.clone());
+        let pages: Vec<_> = (0..OWNERS.len() * 2).map(|n| Page::of(n % OWNERS.len())).collect();
+        for group in 1..=world.machines.len() {
+            Node::boot(&world, group);
+        }
+        let time = &world.time;
+        time.spawn(0, click_on(world.clone()));
+        time.spawn(0, click_on(world.clone()));
+        time.spawn(0, meddle(world.clone()));
+        time.spawn(0, rage(world.clone()));
+        for page in &pages {
+            time.spawn(0, look(world.clone(), page.clone()));
+        }
+        Self { world, scheduler, pages, step: 0 }
+    }
+
+    fn figures(&self) -> Figures {
+        let model = self.world.model.lock().unwrap();
+        Figures {
+            steps: self.step,
+            tasks: model.rows().count(),
+            commits: model.commits,
+            virtual_ms: self.world.time.now(),
+        }
+    }
+
+    fn through(&mut self, steps: usize) -> Checked {
+        for _ in 0..steps {
+            self.one()?;
+        }
+        self.world.tell(|| "the faults stop".into());
+        self.world.calm_down();
+        self.world.time.spawn(0, settle(self.world.clone()));
+        self.all_ends()?;
+        self.all_shows()
+    }
+
+    /// One step, and what follows it.
+    fn one(&mut self) -> Checked {
+        self.step += 1;
+        assert!(self.scheduler.step(&self.world.dice), "nobody has anything to do");
+        if self.step.is_multiple_of(WHOLE_EVERY) {
+            self.whole()?;
+        }
+        self.world.broken().map_or(Ok(()), Err)
+    }
+
+    /// Looks at the whole table, unless a transaction is under way.
+    fn whole(&self) -> Checked {
+        let memory = &self.world.memory;
+        let params = ListParams { archived: true, limit: usize::MAX >> 1, ..ListParams::default() };
+        let Some(Ok(stored)) = memory.list(params).now_or_never() else { return Ok(()) };
+        let model = self.world.model.lock().unwrap();
+        let mut heads = BTreeMap::new();
+        for (tenant, owner) in model.owners() {
+            let head = memory.head(tenant, owner).now_or_never().and_then(Result::ok).unwrap_or_default();
+            heads.insert((tenant.clone(), owner.clone()), head);
+        }
+        model.check(&stored.items, &heads)
+    }
+
+    /// Every task ends within ten leases.
+    fn all_ends(&mut self) -> Checked {
+        let end = self.world.time.now() + END_MS;
+        for _ in 0..END_STEPS {
+            self.one()?;
+            let open: Vec<Task> =
+                self.world.model.lock().unwrap().rows().filter(|t| !t.state.is_final()).cloned().collect();
+            if open.is_empty() {
+                return Ok(());
+            }
+            must(self.world.time.now() < end, Invariant::Liveness, || format!("not ended: {open:#?}"))?;
+        }
+        must(false, Invariant::Liveness, || "the end takes more steps than it may".into())
+    }
+
+    /// Then nothing is held, and every page shows the rows.
+    fn all_shows(&mut self) -> Checked {
+        let end = self.world.time.now() + SHOW_MS;
+        while self.world.time.now() < end {
+            self.one()?;
+        }
+        self.whole()?;
+        for node in (0..self.world.machines.len()).filter_map(|n| self.world.node(n)) {
+            let busy = node.running.held();
+            must(busy.is_empty(), Invariant::AtRest, || format!("{} still runs {busy:?}", node.name))?;
+        }
+        let model = self.world.model.lock().unwrap();
+        self.pages.iter().try_for_each(|page| page.lock().unwrap().check(model.rows()))
+    }
+}
