@@ -82,6 +82,9 @@ impl Hub {
         });
         tokio::spawn(listen(Arc::downgrade(&hub), bus.subscribe()));
         tokio::spawn(look_at_credentials(Arc::downgrade(&hub), Duration::from_millis(hub.limits.credential_ms)));
+        if !hub.store.capabilities().single_process {
+            tokio::spawn(look_at_heads(Arc::downgrade(&hub), Duration::from_millis(hub.limits.heads_ms)));
+        }
         hub
     }
 
@@ -210,6 +213,28 @@ async fn look_at_credentials(hub: Weak<Hub>, every: Duration) {
         match hub.store.lost_credentials(&held, idle_since(hub.clock.now())).await {
             Ok(lost) => lost.iter().for_each(|credential| hub.revoke(credential)),
             Err(e) => tracing::debug!("keys and sessions could not be looked at: {e}"),
+        }
+    }
+}
+
+/// Hears from the database what other nodes committed: a head that does not arrive by the bus is healed by a snapshot. One
+/// statement for all who are connected here.
+async fn look_at_heads(hub: Weak<Hub>, every: Duration) {
+    let mut look = tokio::time::interval(every);
+    look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        look.tick().await;
+        let Some(hub) = hub.upgrade() else { return };
+        let owners = locked(&hub.registry).owners();
+        if owners.is_empty() {
+            continue;
+        }
+        match hub.store.heads(&owners).await {
+            Ok(heads) => {
+                let (registry, now) = (locked(&hub.registry), hub.clock.mono());
+                owners.iter().zip(heads).for_each(|(owner, head)| registry.expect(owner, head, now));
+            }
+            Err(e) => tracing::debug!("heads could not be read: {e}"),
         }
     }
 }

@@ -23,6 +23,9 @@ pub struct Limits {
     pub jitter_ms: u64,
     /// How long a head may be missing before the bus is taken to have lost it.
     pub gap_ms: u64,
+    /// How often the heads of those who are connected are read, where other nodes write to the same database and no bus tells
+    /// of it.
+    pub heads_ms: u64,
     /// How long a snapshot serves others who ask for the same head.
     pub snapshot_ms: u64,
     /// How long a rendered item serves others.
@@ -77,6 +80,7 @@ impl Default for Limits {
             log_ms: 250,
             jitter_ms: 1_000,
             gap_ms: 1_000,
+            heads_ms: 500,
             snapshot_ms: 1_500,
             render_ms: 1_000,
             expiry_warning_ms: 60_000,

@@ -211,6 +211,17 @@ impl Registry {
         self.connections.values().map(|connection| &connection.mailbox)
     }
 
+    /// Who is connected.
+    pub fn owners(&self) -> Vec<OwnerKey> {
+        self.owners.keys().cloned().collect()
+    }
+
+    /// The head of an owner is said to be here.
+    pub fn expect(&self, owner: &OwnerKey, head: Head, now: Mono) {
+        let mailboxes = self.owners.get(owner).into_iter().flat_map(|entry| &entry.mailboxes);
+        mailboxes.for_each(|mailbox| mailbox.expect(head, now));
+    }
+
     /// The mailboxes of connections that came in by a credential.
     pub fn mailboxes_of<'a>(&'a self, credential: &'a str) -> impl Iterator<Item = &'a Arc<Mailbox>> {
         let came_by = move |connection: &&Connection| connection.credential.as_deref() == Some(credential);

@@ -421,6 +421,8 @@ pub trait Store: Accounts + Send + Sync {
     async fn center(&self, tenant: &str, owner: &str) -> Result<Center>;
     /// The owner's head.
     async fn head(&self, tenant: &str, owner: &str) -> Result<Head>;
+    /// The heads of many owners, in their order.
+    async fn heads(&self, owners: &[(String, String)]) -> Result<Vec<Head>>;
     /// The timeline of a task after a position.
     async fn events(&self, id: TaskId, after: i64, limit: usize) -> Result<Vec<TimelineEvent>>;
     /// Places in the queue, from 1, of tasks that wait; those that do not wait, or stand far back, are left out.

@@ -89,6 +89,7 @@ catalogue! {
         file: common,
         give_keys: own,
         head: common,
+        heads: own,
         held_credentials: common,
         keep_uploads: common,
         key_holders: common,

@@ -153,6 +153,11 @@ impl Store for MemoryStore {
         Ok(self.tables.lock().await.heads.get(&owner).copied().unwrap_or_default())
     }
 
+    async fn heads(&self, owners: &[(String, String)]) -> Result<Vec<Head>> {
+        let tables = self.tables.lock().await;
+        Ok(owners.iter().map(|owner| tables.heads.get(owner).copied().unwrap_or_default()).collect())
+    }
+
     async fn events(&self, id: TaskId, after: i64, limit: usize) -> Result<Vec<TimelineEvent>> {
         let tables = self.tables.lock().await;
         let timeline = tables.events.get(&id).into_iter().flatten();

@@ -9,7 +9,7 @@ use super::super::{
 };
 use super::SqlStore;
 use super::driver::{Driver, Session as _};
-use super::tx::{SqlTx, documents, no_documents, tasks};
+use super::tx::{SqlTx, documents, no_documents, owner_names, tasks};
 use crate::core::effect::{Effect, SqlValue};
 use crate::core::eta::Estimator;
 use crate::core::ids::{Head, TaskId};
@@ -158,6 +158,15 @@ impl<D: Driver> Store for SqlStore<D> {
 
     async fn head(&self, tenant: &str, owner: &str) -> Result<Head> {
         head_of(self.driver.rows(&self.driver.statements().head, values![tenant, owner]).await?)
+    }
+
+    async fn heads(&self, owners: &[(String, String)]) -> Result<Vec<Head>> {
+        let rows = self.driver.rows(&self.driver.statements().heads, values![owner_names(owners)]).await?;
+        let mut heads = BTreeMap::new();
+        for mut r in rows {
+            heads.insert((r.text()?.unwrap_or_default(), r.text()?.unwrap_or_default()), r.int()?.unwrap_or_default());
+        }
+        Ok(owners.iter().map(|owner| Head(heads.get(owner).copied().unwrap_or_default())).collect())
     }
 
     async fn events(&self, id: TaskId, after: i64, limit: usize) -> Result<Vec<TimelineEvent>> {

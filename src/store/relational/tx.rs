@@ -57,6 +57,14 @@ impl<S: Session> SqlTx<S> {
     }
 }
 
+/// Owners as (tenant, owner).
+pub(super) fn owner_names(owners: &[(String, String)]) -> Batch {
+    Batch::of(owners, |(tenant, owner), to| {
+        to.text(Some(tenant));
+        to.text(Some(owner));
+    })
+}
+
 fn name_columns(name: &KeyName, to: &mut Batch) {
     to.text(Some(&name.tenant));
     to.text(Some(&name.action));
@@ -126,12 +134,8 @@ impl<S: Session> Tx for SqlTx<S> {
     }
 
     async fn bump_heads(&mut self, owners: &[(String, String)]) -> Result<Vec<Head>> {
-        let batch = Batch::of(owners, |(tenant, owner), to| {
-            to.text(Some(tenant));
-            to.text(Some(owner));
-        });
         let mut heads = BTreeMap::new();
-        for mut r in self.session.rows(&self.statements.bump_heads, values![batch]).await? {
+        for mut r in self.session.rows(&self.statements.bump_heads, values![owner_names(owners)]).await? {
             heads.insert((r.text()?, r.text()?), r.int()?.unwrap_or_default());
         }
         owners

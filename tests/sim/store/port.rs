@@ -127,6 +127,10 @@ impl Store for FaultyStore {
         read!(self.head(tenant, owner))
     }
 
+    async fn heads(&self, owners: &[(String, String)]) -> Result<Vec<Head>> {
+        read!(self.heads(owners))
+    }
+
     async fn events(&self, id: TaskId, after: i64, limit: usize) -> Result<Vec<TimelineEvent>> {
         read!(self.events(id, after, limit))
     }
