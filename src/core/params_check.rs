@@ -9,6 +9,7 @@ use jsonschema::paths::LocationSegment;
 use jsonschema::{PatternOptions, ValidationError, Validator};
 use serde::Serialize;
 use serde_json::Value;
+use utoipa::ToSchema;
 
 /// The most faults that one answer tells.
 pub const MAX_FAULTS_COUNT: usize = 50;
@@ -16,7 +17,7 @@ pub const MAX_FAULTS_COUNT: usize = 50;
 const MESSAGE_CHARS: usize = 300;
 
 /// What is wrong with one field of a request.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct FieldFault {
     /// Which field, such as `params.rows[2].name`.
     pub path: String,

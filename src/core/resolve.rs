@@ -17,9 +17,11 @@ use super::{canonical, json};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
+use utoipa::ToSchema;
 
 /// A request as it was sent: types are right, nothing else is checked.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, ToSchema)]
+#[schema(as = Submit, rename_all = "camelCase")]
 pub struct Request {
     /// The key of the button.
     pub action: String,

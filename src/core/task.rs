@@ -8,9 +8,10 @@ use super::ids::{FencingToken, Head, Revision, TaskId};
 use super::progress::Progress;
 use super::time::Millis;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// What a person sees. `Running` lasts from the first claim to an end, a pause or a failure, also between two chunks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
     /// Accepted, not yet claimed, or put back for a retry. Entered by submit, unblock, retry, resume; left by claim.
@@ -77,7 +78,7 @@ impl State {
 }
 
 /// The business record a task belongs to: a declared type and the application's own id (1–255 bytes each).
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 pub struct RecordRef {
     /// The record type, as declared in the configuration or named by the caller.
     #[serde(rename = "type")]
@@ -108,7 +109,7 @@ pub struct Concurrency {
 }
 
 /// Why no chunk of an unfinished task runs at this moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WaitReason {
     /// Due; every place is taken.
@@ -153,7 +154,7 @@ impl WaitReason {
 }
 
 /// The class of a failure; stable, for programs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ErrorKind {
     /// The handler said so, or threw, and the attempts are used up.
@@ -177,7 +178,7 @@ pub enum ErrorKind {
 }
 
 /// Why a task failed, or why its last attempt did.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TaskError {
     /// The class.
     pub kind: ErrorKind,
@@ -195,7 +196,7 @@ pub struct TaskError {
 }
 
 /// Row counts that the handler reports, summed over committed chunks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Rows {
     /// Rows done.
     #[serde(default)]
@@ -357,7 +358,7 @@ impl Task {
 pub const RANK_STEP_MS: i64 = 60_000;
 
 /// One line of a task's timeline, as stored. `seq` starts at 1 in each task.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TimelineEvent {
     /// Whose.
     #[serde(skip_serializing)]

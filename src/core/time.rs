@@ -6,9 +6,11 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::ops::{Add, Sub};
+use utoipa::ToSchema;
 
 /// An instant: milliseconds since 1970-01-01T00:00:00Z. In JSON an RFC 3339 text in UTC with milliseconds.
-#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, ToSchema)]
+#[schema(as = DateTime, value_type = String, format = DateTime)]
 pub struct Millis(pub i64);
 
 impl Millis {

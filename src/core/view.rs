@@ -14,6 +14,7 @@ use super::time::Millis;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::HashMap;
+use utoipa::ToSchema;
 
 /// What a view needs beside the task.
 #[derive(Clone, Copy)]
@@ -38,7 +39,7 @@ pub struct Catalogue {
 }
 
 /// A task in lists, snapshots and deltas.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs, reason = "the fields are those of the contract; core::task documents each")]
 pub struct TaskSummary {
@@ -90,7 +91,7 @@ pub struct TaskSummary {
 }
 
 /// A task with its documents.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TaskDetail {
     /// All of the summary.
@@ -106,7 +107,7 @@ pub struct TaskDetail {
 }
 
 /// The record with its way back.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct RecordView {
     /// Type and id.
     #[serde(flatten)]
@@ -116,7 +117,7 @@ pub struct RecordView {
 }
 
 /// Progress as shown.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs, reason = "the fields are those of the contract; core::progress documents each")]
 pub struct ProgressView {
@@ -132,7 +133,7 @@ pub struct ProgressView {
 }
 
 /// Why no chunk runs at this moment.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Waiting {
     /// The reason.
@@ -146,12 +147,12 @@ pub struct Waiting {
 }
 
 /// An error as shown.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ErrorView(pub TaskError);
 
 /// A result file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ArtifactView {
     /// For `GET /api/v1/artifacts/{id}`.
@@ -167,7 +168,7 @@ pub struct ArtifactView {
 }
 
 /// A stop that was asked for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StopView {
     /// Who asked.

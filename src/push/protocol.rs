@@ -12,6 +12,7 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
+use utoipa::ToSchema;
 
 /// The name of the protocol in the handshake.
 pub const SUBPROTOCOL: &str = "taskbell.v1";
@@ -275,7 +276,8 @@ pub mod close {
 }
 
 /// Counts as clients see them: one number a state, `unseen` and `attention`. The unfinished states are always there.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, ToSchema)]
+#[schema(as = Counts, value_type = std::collections::HashMap<String, i64>)]
 pub struct CountsView(pub Counts);
 
 impl Serialize for CountsView {

@@ -36,6 +36,15 @@ impl Fields {
         self.map.remove(name).filter(|v| !v.is_null())
     }
 
+    /// Whether a field is there. A `null` is taken: it is absent, and not a field that nobody knows.
+    fn has(&mut self, name: &str) -> bool {
+        let null = self.map.get(name).is_some_and(Value::is_null);
+        if null {
+            self.map.remove(name);
+        }
+        self.map.contains_key(name)
+    }
+
     /// A text.
     pub fn text(&mut self, name: &str) -> Option<String> {
         match self.value(name)? {
@@ -46,8 +55,7 @@ impl Fields {
 
     /// A text that must be there.
     pub fn required_text(&mut self, name: &str) -> Option<String> {
-        let there = self.map.get(name).is_some_and(|v| !v.is_null());
-        if there { self.text(name) } else { self.wrong(name, "is missing") }
+        if self.has(name) { self.text(name) } else { self.wrong(name, "is missing") }
     }
 
     /// A yes or no; absent = no.
@@ -97,8 +105,7 @@ impl Fields {
 
     /// A list that must be there.
     pub fn required_list(&mut self, name: &str, most: usize) -> Option<Vec<Value>> {
-        let there = self.map.get(name).is_some_and(|v| !v.is_null());
-        if there { self.list(name, most) } else { self.wrong(name, "is missing") }
+        if self.has(name) { self.list(name, most) } else { self.wrong(name, "is missing") }
     }
 
     /// A list of texts.

@@ -13,6 +13,7 @@ pub mod error;
 pub mod extract;
 pub mod fields;
 pub mod middleware;
+pub mod openapi;
 pub mod origin;
 pub mod pages;
 pub mod query;
@@ -24,18 +25,16 @@ pub use state::{AppState, Parts, WebSettings};
 
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
-use axum::routing::get;
 use error::{ApiError, Code};
 use tower::ServiceBuilder;
 use tower_http::catch_panic::CatchPanicLayer;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 /// What a node without pages and API serves: how it is.
 pub fn health_router(state: AppState) -> Router {
-    health().fallback(async || ApiError::new(Code::NotFound)).layer(from_fn(middleware::identify)).with_state(state)
-}
-
-fn health() -> Router<AppState> {
-    Router::new().route("/healthz", get(api::health::healthz)).route("/readyz", get(api::health::readyz))
+    let (probes, _) = api::probes().split_for_parts();
+    probes.fallback(async || ApiError::new(Code::NotFound)).layer(from_fn(middleware::identify)).with_state(state)
 }
 
 /// Everything that is served.
@@ -48,11 +47,14 @@ pub fn router(state: AppState) -> Router {
         .layer(middleware::cors(&state.settings));
     Router::new()
         .merge(pages::routes())
-        .nest("/api/v1", api::routes())
-        .route("/api/v1/ws", get(ws::connect))
-        .merge(health())
+        .merge(described().split_for_parts().0)
         .fallback(async || ApiError::new(Code::NotFound))
         .method_not_allowed_fallback(async || ApiError::new(Code::MethodNotAllowed))
         .layer(layers)
         .with_state(state)
+}
+
+/// Everything that programs ask, with its description.
+pub fn described() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new().nest("/api/v1", api::routes()).merge(api::probes()).routes(routes!(openapi::json))
 }

@@ -25,7 +25,11 @@ const INCOMING_BYTES: usize = 32 * 1024;
 /// What may wait to be written, bytes; above it the connection ends.
 const PENDING_BYTES: usize = 256 * 1024;
 
-/// Opens the push.
+/// Opens the push, a WebSocket.
+///
+/// Its subprotocol is `taskbell.v1`. Who connects is proven by the session cookie with the own or a listed `Origin`, by the `Authorization` header, or by the token of
+/// the first frame. The frames are in docs/push.md.
+#[utoipa::path(get, path = "/ws", operation_id = "connect", tag = "push", responses((status = 101, description = "The push begins.")), extensions(("x-codes" = json!(["bad-request"]))))]
 pub async fn connect(
     State(state): State<AppState>,
     headers: HeaderMap,

@@ -2,6 +2,7 @@
 
 use crate::core::time::Millis;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// What the task is doing, as far as an estimate cares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +37,7 @@ pub struct UnitPrior {
 }
 
 /// Which of the contract's answers this is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum EtaState {
     /// Not started, in retry wait, paused, blocked or ended.
@@ -53,7 +54,7 @@ pub enum EtaState {
 }
 
 /// How far the range reaches: half of its width over the middle.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Confidence {
     /// Wider than medium.
@@ -65,7 +66,7 @@ pub enum Confidence {
 }
 
 /// What the estimate mostly stands on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Basis {
     /// This task's own samples.
@@ -75,7 +76,7 @@ pub enum Basis {
 }
 
 /// The estimate as the outside sees it. All but `state` is there exactly when the state is `estimated`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Eta {
     /// Which answer this is.

@@ -23,9 +23,10 @@ use crate::core::ids::{FencingToken, TaskId};
 use crate::core::time::Millis;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// How much a line matters.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
     /// For whoever writes the handler.
@@ -122,7 +123,7 @@ pub struct Append {
 }
 
 /// A stored line.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LogLine {
     /// Position in the task's log, from 1; gaps are lines that were dropped.
     pub seq: i64,

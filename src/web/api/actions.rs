@@ -9,9 +9,10 @@ use axum::Json;
 use axum::extract::State;
 use serde::Serialize;
 use serde_json::Value;
+use utoipa::ToSchema;
 
 /// A button.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ActionView {
     /// By which it is submitted.
@@ -32,13 +33,14 @@ pub struct ActionView {
 }
 
 /// All buttons of a caller.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct ActionList {
     /// By key.
     pub items: Vec<ActionView>,
 }
 
-/// `GET /actions`
+/// The buttons that the caller may click, in the caller's language.
+#[utoipa::path(get, path = "/actions", operation_id = "listActions", tag = "actions", responses((status = 200, body = ActionList, description = "All of them.")))]
 pub async fn list(
     State(state): State<AppState>,
     Reader(who): Reader,

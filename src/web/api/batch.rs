@@ -10,6 +10,8 @@ use crate::web::error::ApiError;
 use crate::web::extract::{Lang, Writer};
 use crate::web::fields::Fields;
 use crate::web::middleware::RequestId;
+use crate::web::openapi::asked;
+use crate::web::openapi::problem::Problem;
 use crate::web::state::AppState;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
@@ -17,19 +19,20 @@ use axum::{Extension, Json};
 use futures_util::future::join_all;
 use serde::Serialize;
 use serde_json::Value;
+use utoipa::ToSchema;
 
 /// The most clicks of one request.
 const MAX_ITEMS: usize = 500;
 
 /// The answers.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct BatchAnswer {
     /// One for each click, in order.
     pub items: Vec<ItemAnswer>,
 }
 
 /// What became of one click.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct ItemAnswer {
     /// The status that the click alone would have had.
     pub status: u16,
@@ -38,10 +41,12 @@ pub struct ItemAnswer {
     pub task: Option<Box<SubmitAnswer>>,
     /// Or why there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Problem>)]
     pub problem: Option<Value>,
 }
 
-/// `POST /tasks/batch`
+/// Submits up to 500 tasks, each judged by itself; the answers come in their order.
+#[utoipa::path(post, path = "/tasks/batch", operation_id = "submitTasks", tag = "tasks", request_body = asked::BatchBody, responses((status = 200, body = BatchAnswer, description = "What became of each.")))]
 pub async fn submit(
     State(state): State<AppState>,
     Writer(who): Writer,

@@ -15,11 +15,13 @@ use crate::web::body::JsonBody;
 use crate::web::error::{ApiError, Code};
 use crate::web::extract::{Lang, Writer};
 use crate::web::fields::Fields;
+use crate::web::openapi::asked;
 use crate::web::query::SEARCH_CHARS;
 use crate::web::state::AppState;
 use axum::Json;
 use axum::extract::State;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 /// The most tasks that one request acts on; what is left over is a matter of asking again.
 const MAX_TASKS: usize = 10_000;
@@ -27,7 +29,7 @@ const MAX_TASKS: usize = 10_000;
 const BATCH: usize = 200;
 
 /// How many tasks fit, and how many were acted on.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct BulkAnswer {
     /// Tasks that fit the filter and can be acted on.
     pub count: usize,
@@ -57,7 +59,10 @@ impl Act {
     }
 }
 
-/// `POST /tasks/bulk`
+/// One act on all tasks that a filter names; for operators.
+///
+/// At most 10,000 at a time. A task that has changed in between is passed over. With `dryRun` they are only counted.
+#[utoipa::path(post, path = "/tasks/bulk", operation_id = "actOnTasks", tag = "tasks", request_body = asked::BulkBody, responses((status = 200, body = BulkAnswer, description = "How many fit, and how many were acted on.")))]
 pub async fn act(
     State(state): State<AppState>,
     Writer(who): Writer,

@@ -1,20 +1,26 @@
 //! What people ask of a task: cancel, pause, resume. Asking again for what is already asked is a 202 without effect.
 
+use crate::core::ids::TaskId;
 use crate::core::lifecycle::Ask;
 use crate::core::principal::Principal;
 use crate::core::task::{Task, limits};
+use crate::core::view::TaskDetail;
 use crate::core::view::may_cancel;
 use crate::store::Asked;
 use crate::web::body::OptionalBody;
 use crate::web::error::{ApiError, Code};
 use crate::web::extract::{Lang, TaskPath, Writer};
 use crate::web::fields::Fields;
+use crate::web::openapi::asked;
 use crate::web::state::AppState;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 
-/// `POST /tasks/{id}/cancel`; `force` does not wait for the chunk under way and is for operators.
+/// Cancels: at once, or when the chunk under way has ended.
+///
+/// `force` does not wait for the chunk under way and is for operators. Asking again is a 202 without effect.
+#[utoipa::path(post, path = "/tasks/{id}/cancel", operation_id = "cancelTask", tag = "tasks", params(("id" = TaskId, Path, description = "The task.")), request_body = Option<asked::StopBody>, responses((status = 202, body = TaskDetail, description = "The task as it is now.")), extensions(("x-codes" = json!(["not-cancellable"]))))]
 pub async fn cancel(
     State(state): State<AppState>,
     Writer(who): Writer,
@@ -36,7 +42,8 @@ pub async fn cancel(
     act(&state, &who, &lang, &task, ask, reason, Code::NotCancellable).await
 }
 
-/// `POST /tasks/{id}/pause`
+/// Pauses: at once, or when the chunk under way has ended.
+#[utoipa::path(post, path = "/tasks/{id}/pause", operation_id = "pauseTask", tag = "tasks", params(("id" = TaskId, Path, description = "The task.")), request_body = Option<asked::ReasonBody>, responses((status = 202, body = TaskDetail, description = "The task as it is now.")), extensions(("x-codes" = json!(["not-pausable"]))))]
 pub async fn pause(
     State(state): State<AppState>,
     Writer(who): Writer,
@@ -49,7 +56,10 @@ pub async fn pause(
     act(&state, &who, &lang, &task, Ask::Pause, reason, Code::NotPausable).await
 }
 
-/// `POST /tasks/{id}/resume`: from the checkpoint, if the action is still the caller's to click.
+/// Goes on from the checkpoint: a paused, failed or cancelled task.
+///
+/// For one that has ended, the action has to be the caller's to click.
+#[utoipa::path(post, path = "/tasks/{id}/resume", operation_id = "resumeTask", tag = "tasks", params(("id" = TaskId, Path, description = "The task.")), request_body = Option<asked::ReasonBody>, responses((status = 202, body = TaskDetail, description = "The task as it is now.")), extensions(("x-codes" = json!(["not-resumable", "superseded", "unknown-action"]))))]
 pub async fn resume(
     State(state): State<AppState>,
     Writer(who): Writer,

@@ -1,16 +1,19 @@
 //! The timeline of a task.
 
+use crate::core::ids::TaskId;
 use crate::core::task::TimelineEvent;
 use crate::web::error::{ApiError, Code};
 use crate::web::extract::{Reader, TaskPath};
+use crate::web::openapi::asked;
 use crate::web::query::{Query, SEARCH_CHARS};
 use crate::web::state::AppState;
 use axum::Json;
 use axum::extract::State;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 /// A part of a timeline.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct EventPage {
     /// In order.
     pub items: Vec<TimelineEvent>,
@@ -18,7 +21,10 @@ pub struct EventPage {
     pub next: Option<i64>,
 }
 
-/// `GET /tasks/{id}/events`. On which node something happened is for operators, as the owner of a lease is.
+/// The timeline of a task.
+///
+/// On which node something happened is told to operators, as the owner of a lease is.
+#[utoipa::path(get, path = "/tasks/{id}/events", operation_id = "taskEvents", tag = "tasks", params(("id" = TaskId, Path, description = "The task."), asked::EventQuery), responses((status = 200, body = EventPage, description = "A part of the timeline.")), extensions(("x-codes" = json!(["bad-cursor"]))))]
 pub async fn page(
     State(state): State<AppState>,
     Reader(who): Reader,

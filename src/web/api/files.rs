@@ -7,6 +7,7 @@ use crate::store::{FileRow, StoreError};
 use crate::web::body::{declared_above, drain, media_type, refuse_encoded};
 use crate::web::error::{ApiError, Code};
 use crate::web::extract::{Reader, Writer};
+use crate::web::openapi::asked;
 use crate::web::query::Query;
 use crate::web::state::AppState;
 use axum::Json;
@@ -20,6 +21,7 @@ use futures_util::{Stream, StreamExt, stream};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use std::time::Duration;
+use utoipa::ToSchema;
 
 /// An upload that brings nothing for so long has broken off.
 const IDLE_TIME: Duration = Duration::from_secs(30);
@@ -28,7 +30,7 @@ const UPLOAD_TIME: Duration = Duration::from_secs(30 * 60);
 const OCTETS: &str = "application/octet-stream";
 
 /// An accepted upload.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct Upload {
     /// For params, and for `GET /artifacts/{id}`.
     pub id: String,
@@ -40,7 +42,8 @@ pub struct Upload {
     pub sha256: String,
 }
 
-/// `POST /uploads?name=…`
+/// Uploads a file for the params of a task; at most 100 MiB.
+#[utoipa::path(post, path = "/uploads", operation_id = "upload", tag = "files", params(asked::UploadQuery), request_body(content = Vec<u8>, content_type = "application/octet-stream"), responses((status = 201, body = Upload, description = "The file is kept.")))]
 pub async fn upload(
     State(state): State<AppState>,
     Writer(who): Writer,
@@ -95,7 +98,10 @@ fn patient(chunks: &mut BodyDataStream) -> impl Stream<Item = Result<Bytes, Stri
     })
 }
 
-/// `GET /artifacts/{id}`: always as an attachment, so that no file is shown as a page of ours.
+/// An upload or a result file.
+///
+/// Always as an attachment, so that no file is shown as a page of ours.
+#[utoipa::path(get, path = "/artifacts/{id}", operation_id = "downloadFile", tag = "files", params(("id" = String, Path, description = "The id of the file.")), responses((status = 200, body = Vec<u8>, content_type = "application/octet-stream", description = "The bytes, under the type that the file was stored with.")))]
 pub async fn download(
     State(state): State<AppState>,
     Reader(who): Reader,

@@ -8,12 +8,14 @@ use crate::store::{ListParams, Reach, SortBy};
 use crate::web::cursor;
 use crate::web::error::{ApiError, Code};
 use crate::web::extract::{Lang, Reader};
+use crate::web::openapi::asked;
 use crate::web::query::{Query, SEARCH_CHARS};
 use crate::web::state::AppState;
 use axum::Json;
 use axum::extract::State;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use utoipa::ToSchema;
 
 /// The largest page.
 pub const MAX_PAGE: i64 = 200;
@@ -21,7 +23,7 @@ pub const MAX_PAGE: i64 = 200;
 const PAGE: i64 = 50;
 
 /// A page of tasks.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct TaskPage {
     /// The tasks.
     pub items: Vec<TaskSummary>,
@@ -29,10 +31,15 @@ pub struct TaskPage {
     pub next: Option<String>,
     /// How many tasks there are in each state, whatever the filters say.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<std::collections::HashMap<String, i64>>)]
     pub counts: Option<BTreeMap<&'static str, i64>>,
 }
 
-/// `GET /tasks`
+/// A page of tasks.
+///
+/// Own tasks, or those of the tenant with `scope=tenant` for operators. The cursor belongs to one caller, one set of filters and
+/// one sort; `counts` counts all tasks of the scope, whatever the filters say.
+#[utoipa::path(get, path = "/tasks", operation_id = "listTasks", tag = "tasks", params(asked::ListQuery), responses((status = 200, body = TaskPage, description = "The page.")), extensions(("x-codes" = json!(["bad-cursor"]))))]
 pub async fn list(
     State(state): State<AppState>,
     Reader(who): Reader,

@@ -7,6 +7,7 @@ use crate::store::StoreError;
 use crate::store::logs::{Level, LogLine, LogParams, LogPart, LogStore};
 use crate::web::error::ApiError;
 use crate::web::extract::{Reader, TaskPath};
+use crate::web::openapi::asked;
 use crate::web::query::{Query, SEARCH_CHARS};
 use crate::web::state::AppState;
 use axum::Json;
@@ -18,12 +19,13 @@ use futures_util::stream;
 use serde::Serialize;
 use std::fmt::Write;
 use std::sync::Arc;
+use utoipa::ToSchema;
 
 /// Lines that a download reads at once.
 const DOWNLOAD_LINES: usize = 1_000;
 
 /// A part of a log.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct LogPage {
     /// In order.
     pub items: Vec<LogLine>,
@@ -33,7 +35,10 @@ pub struct LogPage {
     pub dropped: i64,
 }
 
-/// `GET /tasks/{id}/logs`: forward from `after`, or with `before` back from there.
+/// Lines of the log of a task.
+///
+/// Forward from `after`, or with `before` back from there.
+#[utoipa::path(get, path = "/tasks/{id}/logs", operation_id = "taskLogs", tag = "tasks", params(("id" = TaskId, Path, description = "The task."), asked::LogQuery), responses((status = 200, body = LogPage, description = "A part of the log.")), extensions(("x-codes" = json!(["bad-cursor"]))))]
 pub async fn page(
     State(state): State<AppState>,
     Reader(who): Reader,
@@ -67,7 +72,8 @@ fn read_level(word: &str) -> Option<Level> {
     Some(Level::parse(word)).filter(|level| level.as_str() == word)
 }
 
-/// `GET /tasks/{id}/logs/download`
+/// The whole log of a task as a text file.
+#[utoipa::path(get, path = "/tasks/{id}/logs/download", operation_id = "downloadTaskLogs", tag = "tasks", params(("id" = TaskId, Path, description = "The task.")), responses((status = 200, body = String, content_type = "text/plain", description = "The text, as an attachment.")))]
 pub async fn download(
     State(state): State<AppState>,
     Reader(who): Reader,

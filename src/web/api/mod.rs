@@ -15,29 +15,36 @@ pub mod submit;
 pub mod tasks;
 
 use super::state::AppState;
-use axum::Router;
-use axum::routing::{get, post};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
-/// All routes of the API.
-pub fn routes() -> Router<AppState> {
-    Router::new()
-        .route("/tasks", get(list::list).post(submit::submit))
-        .route("/tasks/batch", post(batch::submit))
-        .route("/tasks/bulk", post(bulk::act))
-        .route("/tasks/{id}", get(tasks::get).delete(tasks::delete))
-        .route("/tasks/{id}/cancel", post(control::cancel))
-        .route("/tasks/{id}/pause", post(control::pause))
-        .route("/tasks/{id}/resume", post(control::resume))
-        .route("/tasks/{id}/retry", post(submit::retry))
-        .route("/tasks/{id}/logs", get(logs::page))
-        .route("/tasks/{id}/logs/download", get(logs::download))
-        .route("/tasks/{id}/events", get(events::page))
-        .route("/uploads", post(files::upload))
-        .route("/artifacts/{id}", get(files::download))
-        .route("/actions", get(actions::list))
-        .route("/records/{type}/{id}/tasks", get(records::tasks))
-        .route("/notifications", get(notifications::center))
-        .route("/notifications/seen", post(notifications::seen))
-        .route("/notifications/read", post(notifications::read))
-        .route("/notifications/archive", post(notifications::archive))
+/// All routes of the API. Method and path of each stand above its handler, together with its description: what is served
+/// and what `/api/openapi.json` tells cannot differ.
+pub fn routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new()
+        .routes(routes!(list::list, submit::submit))
+        .routes(routes!(batch::submit))
+        .routes(routes!(bulk::act))
+        .routes(routes!(tasks::get, tasks::delete))
+        .routes(routes!(control::cancel))
+        .routes(routes!(control::pause))
+        .routes(routes!(control::resume))
+        .routes(routes!(submit::retry))
+        .routes(routes!(logs::page))
+        .routes(routes!(logs::download))
+        .routes(routes!(events::page))
+        .routes(routes!(files::upload))
+        .routes(routes!(files::download))
+        .routes(routes!(actions::list))
+        .routes(routes!(records::tasks))
+        .routes(routes!(notifications::center))
+        .routes(routes!(notifications::seen))
+        .routes(routes!(notifications::read))
+        .routes(routes!(notifications::archive))
+        .routes(routes!(super::ws::connect))
+}
+
+/// What probes ask, outside of the versioned API and also of a node that has none of it.
+pub fn probes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new().routes(routes!(health::healthz)).routes(routes!(health::readyz))
 }

@@ -13,17 +13,19 @@ use crate::web::body::JsonBody;
 use crate::web::error::ApiError;
 use crate::web::extract::{Lang, Reader};
 use crate::web::fields::Fields;
+use crate::web::openapi::asked;
 use crate::web::query::Query;
 use crate::web::state::AppState;
 use axum::Json;
 use axum::extract::State;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 /// The most ids that one request may mark.
 const MAX_IDS: usize = 500;
 
 /// The notification center of the caller.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CenterView {
     /// `snap`, as in the push.
@@ -45,7 +47,7 @@ pub struct CenterView {
 }
 
 /// What a mark changed.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct Marked {
     /// Items that were not so before.
     pub changed: usize,
@@ -53,7 +55,10 @@ pub struct Marked {
     pub counts: CountsView,
 }
 
-/// `GET /notifications?filter=`: the filter is `unseen`, `unread` or states, with commas.
+/// The notification center of the caller: the snapshot of the push.
+///
+/// The unfinished, the unseen, then the newest; at most 100.
+#[utoipa::path(get, path = "/notifications", operation_id = "getCenter", tag = "notifications", params(asked::CenterQuery), responses((status = 200, body = CenterView, description = "The snapshot.")))]
 pub async fn center(
     State(state): State<AppState>,
     Reader(who): Reader,
@@ -77,17 +82,20 @@ pub async fn center(
     }))
 }
 
-/// `POST /notifications/seen`
+/// Marks ended tasks as seen.
+#[utoipa::path(post, path = "/notifications/seen", operation_id = "markSeen", tag = "notifications", request_body = asked::MarkBody, responses((status = 200, body = Marked, description = "What changed.")))]
 pub async fn seen(state: State<AppState>, who: Reader, body: JsonBody) -> Result<Json<Marked>, ApiError> {
     mark(state, who, body, Mark::Seen).await
 }
 
-/// `POST /notifications/read`
+/// Marks ended tasks as read.
+#[utoipa::path(post, path = "/notifications/read", operation_id = "markRead", tag = "notifications", request_body = asked::MarkBody, responses((status = 200, body = Marked, description = "What changed.")))]
 pub async fn read(state: State<AppState>, who: Reader, body: JsonBody) -> Result<Json<Marked>, ApiError> {
     mark(state, who, body, Mark::Read).await
 }
 
-/// `POST /notifications/archive`
+/// Puts ended tasks away.
+#[utoipa::path(post, path = "/notifications/archive", operation_id = "archive", tag = "notifications", request_body = asked::MarkBody, responses((status = 200, body = Marked, description = "What changed.")))]
 pub async fn archive(state: State<AppState>, who: Reader, body: JsonBody) -> Result<Json<Marked>, ApiError> {
     mark(state, who, body, Mark::Archived).await
 }

@@ -7,14 +7,18 @@ use crate::core::view::TaskSummary;
 use crate::store::{ListParams, Reach};
 use crate::web::error::{ApiError, Code};
 use crate::web::extract::{Lang, Reader};
+use crate::web::openapi::asked;
 use crate::web::query::Query;
 use crate::web::state::AppState;
 use axum::Json;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 
-/// `GET /records/{type}/{id}/tasks`. Where the record type is open to its tenant, the tasks of others are there too, cut to
+/// The tasks of a business record, newest first.
+///
+/// Where the record type is open to its tenant, the tasks of others are there too, cut to
 /// state, numbers, starter and times.
+#[utoipa::path(get, path = "/records/{type}/{id}/tasks", operation_id = "recordTasks", tag = "records", params(("type" = String, Path, description = "The record type."), ("id" = String, Path, description = "The application's id of the record."), asked::PageQuery), responses((status = 200, body = TaskPage, description = "The page, without counts.")), extensions(("x-codes" = json!(["bad-cursor"]))))]
 pub async fn tasks(
     State(state): State<AppState>,
     Reader(who): Reader,

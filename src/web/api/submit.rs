@@ -11,18 +11,20 @@ use crate::web::body::{JsonBody, OptionalBody};
 use crate::web::error::{ApiError, Code};
 use crate::web::extract::{Lang, TaskPath, Writer};
 use crate::web::fields::Fields;
+use crate::web::openapi::asked;
 use crate::web::state::AppState;
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 /// When a queue behind a concurrency key is full: seconds until it is worth asking again.
 const QUEUE_RETRY_SECONDS: u32 = 5;
 
 /// A task with what the submit became.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SubmitAnswer {
     /// The task.
@@ -40,7 +42,7 @@ pub struct SubmitAnswer {
 }
 
 /// Facts of a replay.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Replay {
     /// Who started the holder.
@@ -51,7 +53,10 @@ pub struct Replay {
     pub suppressed: i64,
 }
 
-/// `POST /tasks`
+/// Submits a task: a click on a button.
+///
+/// Only `action` is needed. The header `Idempotency-Key` may stand for the field; if both are there, they have to be equal.
+#[utoipa::path(post, path = "/tasks", operation_id = "submitTask", tag = "tasks", params(("Idempotency-Key" = Option<String>, Header, description = "Submitting the same key again returns the same task.")), request_body = Request, responses((status = 201, body = SubmitAnswer, description = "A new task.", headers(("Location" = String), ("ETag" = String))), (status = 200, body = SubmitAnswer, description = "The task that holds the key: `replayed` or `skipped` says why.")), extensions(("x-codes" = json!(["unknown-action", "idempotency-mismatch", "idempotency-conflict", "concurrency-conflict", "key-queue-full"]))))]
 pub async fn submit(
     State(state): State<AppState>,
     Writer(who): Writer,
@@ -64,7 +69,10 @@ pub async fn submit(
     Ok(respond(status, &answer))
 }
 
-/// `POST /tasks/{id}/retry`: a new task from the start, for failed and cancelled ones.
+/// Starts a failed or cancelled task over, as a new one.
+///
+/// A second click within ten seconds, or while that task is unfinished, gets the same one.
+#[utoipa::path(post, path = "/tasks/{id}/retry", operation_id = "retryTask", tag = "tasks", params(("id" = TaskId, Path, description = "The task.")), request_body = Option<asked::EmptyBody>, responses((status = 201, body = SubmitAnswer, description = "A new task.", headers(("Location" = String), ("ETag" = String))), (status = 200, body = SubmitAnswer, description = "The task that holds the key: `replayed` or `skipped` says why.")), extensions(("x-codes" = json!(["not-retryable", "unknown-action", "idempotency-mismatch", "idempotency-conflict", "concurrency-conflict", "key-queue-full"]))))]
 pub async fn retry(
     State(state): State<AppState>,
     Writer(who): Writer,

@@ -11,7 +11,10 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
-/// `GET /tasks/{id}`, with the revision as its `ETag`.
+/// One task with params and result.
+///
+/// Its revision is the `ETag`; a request with `If-None-Match` is answered by 304 while it has not changed.
+#[utoipa::path(get, path = "/tasks/{id}", operation_id = "getTask", tag = "tasks", params(("id" = TaskId, Path, description = "The task.")), responses((status = 200, body = TaskDetail, description = "The task.", headers(("ETag" = String))), (status = 304, description = "It has not changed.")))]
 pub async fn get(
     State(state): State<AppState>,
     Reader(who): Reader,
@@ -28,7 +31,8 @@ pub async fn get(
     Ok(answer(StatusCode::OK, &state.stored_detail(&who, &lang, &task).await?))
 }
 
-/// `DELETE /tasks/{id}`: for ended tasks, with all that is theirs.
+/// Deletes an ended task with its log and its files.
+#[utoipa::path(delete, path = "/tasks/{id}", operation_id = "deleteTask", tag = "tasks", params(("id" = TaskId, Path, description = "The task.")), responses((status = 204, description = "It is gone.")), extensions(("x-codes" = json!(["not-ended"]))))]
 pub async fn delete(
     State(state): State<AppState>,
     Writer(who): Writer,

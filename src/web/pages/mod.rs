@@ -7,6 +7,7 @@
 
 pub mod assets;
 pub mod buttons;
+pub mod docs;
 pub mod dress;
 pub mod error;
 pub mod form;
@@ -44,6 +45,7 @@ pub fn routes() -> Router<AppState> {
         .route("/login", get(login::show).post(login::sign_in))
         .route("/logout", post(login::sign_out))
         .route("/lang", post(login::choose_language))
+        .route("/api/docs", get(docs::show))
         .route("/static/{*path}", get(assets::serve))
 }
 

@@ -7,6 +7,7 @@ mod limits;
 mod lists;
 mod login;
 mod many;
+mod openapi;
 mod page_rules;
 mod reads;
 mod rights;
