@@ -8,6 +8,7 @@ pub mod accounts;
 pub mod clock;
 pub mod lock;
 mod open;
+mod web_settings;
 
 use crate::bus::LocalBus;
 use crate::config::{Faults, Loaded};
@@ -26,7 +27,7 @@ use crate::push::{Hub, HubParts, Limits};
 use crate::store::StoreError;
 use crate::store::beside::BesideReader;
 use crate::web::auth::DemoUsers;
-use crate::web::{AppState, Parts, WebSettings, health_router, router, server};
+use crate::web::{AppState, Parts, health_router, router, server};
 use clock::{SystemClock, SystemRng};
 use lock::{LockFault, ServeLock};
 pub use open::migrate;
@@ -59,6 +60,9 @@ pub enum StartError {
     /// The database.
     #[error("the database: {0}")]
     Store(#[from] StoreError),
+    /// An issuer of tokens.
+    #[error("auth.jwt: {0}")]
+    Issuer(String),
     /// The listener.
     #[error("cannot listen on {0}: {1}")]
     Listen(SocketAddr, std::io::Error),
@@ -190,7 +194,7 @@ impl Node {
             resolver,
             hub: hub.clone(),
             clock,
-            settings: web_settings(loaded),
+            settings: web_settings::of(loaded)?,
             demo: loaded.demo.then(DemoUsers::default),
             draining: draining.clone(),
         });
@@ -277,18 +281,5 @@ fn engine_settings(loaded: &Loaded, node: String) -> EngineSettings {
         sweep_ms: engine.sweep_ms,
         drain_grace_ms: engine.drain_grace_ms,
         cancel_grace_ms: engine.cancel_grace_ms.cast_signed(),
-    }
-}
-
-fn web_settings(loaded: &Loaded) -> WebSettings {
-    use crate::config::Visibility;
-    let settings = &loaded.settings;
-    let open = settings.records.iter().filter(|r| r.visibility == Visibility::Tenant);
-    WebSettings {
-        public_origin: settings.server.public_url.as_ref().map(|url| url.origin().ascii_serialization()),
-        allowed_origins: settings.server.allowed_origins.clone(),
-        insecure_http: settings.server.insecure_http,
-        trusted_proxies: settings.server.trusted_proxies.clone(),
-        open_records: open.map(|r| r.name.clone()).collect(),
     }
 }

@@ -8,6 +8,7 @@
 
 mod action;
 mod action_read;
+mod auth;
 mod check;
 mod database;
 mod fault;
@@ -23,9 +24,10 @@ mod template;
 mod tests;
 
 pub use action::{Action, Budgets, HandlerRef};
+pub use auth::{JwtAlgorithm, JwtIssuer};
 pub use database::{DatabaseUrl, without_password};
 pub use fault::{Fault, Faults};
-pub use outside::{JwtAlgorithm, JwtIssuer, RecordType, Visibility, Webhook, WriteBack};
+pub use outside::{RecordType, Visibility, Webhook, WriteBack};
 pub(crate) use quantity::duration_ms;
 pub use rows::{Allowed, ROWS, Row, markdown};
 pub use secret::Secret;
@@ -145,7 +147,7 @@ impl Settings {
             packs_dir: sections::packs(root.section("packs")),
             outbound: sections::outbound(root.section("outbound")),
             log: sections::log(root.section("log")),
-            jwt: outside::auth(root.section("auth")),
+            jwt: auth::auth(root.section("auth")),
             webhooks: outside::webhooks(&mut root),
             records: outside::records(&mut root),
             actions: action_read::actions(&mut root),

@@ -1,4 +1,4 @@
-//! The sections about the world outside: issuers of tokens, receivers of events, business records.
+//! The sections about the world outside: receivers of events, business records.
 //!
 //! All of it is read and checked in full, also what this version does not act on yet, so that a configuration that is valid
 //! now stays valid. Names of tables and columns come from here only and are plain identifiers.
@@ -6,39 +6,10 @@
 use super::reader::{Choice, Section};
 use super::secret::Secret;
 use super::sections::http_url;
-use crate::core::principal::Role;
 use crate::core::task::State;
 use std::collections::BTreeMap;
 use toml::Value;
 use url::Url;
-
-/// How tokens of an issuer are signed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum JwtAlgorithm {
-    /// HMAC with a shared secret.
-    Hs256,
-    /// RSA.
-    Rs256,
-    /// ECDSA on P-256.
-    Es256,
-    /// Ed25519.
-    EdDsa,
-}
-
-/// One entry of `auth.jwt`.
-#[derive(Clone, Debug)]
-pub struct JwtIssuer {
-    /// The `iss` of its tokens.
-    pub issuer: String,
-    /// The `aud` of its tokens.
-    pub audience: String,
-    /// The one algorithm taken.
-    pub algorithm: JwtAlgorithm,
-    /// The highest role it can give.
-    pub max_role: Role,
-    /// The shared secret, or the public key in PEM.
-    pub key: Secret,
-}
 
 /// One entry of `[[webhooks]]`.
 #[derive(Clone, Debug)]
@@ -86,48 +57,8 @@ pub struct RecordType {
     pub write_back: Option<WriteBack>,
 }
 
-impl Choice for JwtAlgorithm {
-    const WORDS: &'static [(&'static str, Self)] =
-        &[("HS256", Self::Hs256), ("RS256", Self::Rs256), ("ES256", Self::Es256), ("EdDSA", Self::EdDsa)];
-}
-
 impl Choice for Visibility {
     const WORDS: &'static [(&'static str, Self)] = &[("owner", Self::Owner), ("tenant", Self::Tenant)];
-}
-
-pub(super) fn auth(mut section: Section<'_>) -> Vec<JwtIssuer> {
-    let issuers = section.sections("jwt").into_iter().filter_map(issuer).collect();
-    section.finish();
-    issuers
-}
-
-fn issuer(mut section: Section<'_>) -> Option<JwtIssuer> {
-    let name = section.required_text("issuer");
-    let audience = section.text("audience");
-    let algorithm = section.choice("algorithm");
-    let max_role = section.choice("max_role");
-    let (secret_given, public_given) = (section.given("secret"), section.given("public_key"));
-    let secret = section.secret("secret");
-    let public_key = section.secret("public_key");
-    let key = match (algorithm, secret_given, public_given) {
-        (JwtAlgorithm::Hs256, true, false) => secret,
-        (JwtAlgorithm::Rs256 | JwtAlgorithm::Es256 | JwtAlgorithm::EdDsa, false, true) => {
-            if public_key.as_ref().is_some_and(|key| !key.expose().contains("-----BEGIN PUBLIC KEY-----")) {
-                section.fault("public_key", "must be a public key in PEM (-----BEGIN PUBLIC KEY-----)");
-            }
-            public_key
-        }
-        (JwtAlgorithm::Hs256, ..) => {
-            section.fault("secret", "HS256 takes `secret`, and no `public_key`");
-            None
-        }
-        _ => {
-            section.fault("public_key", "RS256, ES256 and EdDSA take `public_key`, and no `secret`");
-            None
-        }
-    };
-    section.finish();
-    Some(JwtIssuer { issuer: name?, audience: audience?, algorithm, max_role, key: key? })
 }
 
 const EVENTS: &[&str] =

@@ -13,7 +13,7 @@ fn load(toml: &str, env: &[(&str, &str)]) -> Result<Loaded, Faults> {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("taskbell.toml");
     std::fs::write(&file, toml).unwrap();
-    std::fs::write(dir.path().join("erp.pem"), "-----BEGIN PUBLIC KEY-----\n").unwrap();
+    std::fs::write(dir.path().join("erp.pem"), include_str!("../../tests/keys/ed.public.pem")).unwrap();
     Settings::load(Some(&file), pairs(env), false)
 }
 
@@ -23,7 +23,7 @@ fn pairs(env: &[(&str, &str)]) -> impl Iterator<Item = (String, String)> {
 
 fn everything() -> Loaded {
     let hook = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
-    load(EVERYTHING, &[("ERP_SECRET", "erp-signing-key"), ("HOOK_SECRET", hook)]).unwrap()
+    load(EVERYTHING, &[("ERP_SECRET", "erp-signing-key-of-at-least-32-bytes"), ("HOOK_SECRET", hook)]).unwrap()
 }
 
 fn faults(toml: &str) -> String {
@@ -149,7 +149,7 @@ fn the_whole_contract_is_read() {
     assert_eq!(settings.server.allowed_origins, ["https://erp.example.com"]);
     assert_eq!(settings.database.synchronous, Synchronous::Normal);
     assert_eq!(settings.log.level, tracing::Level::DEBUG);
-    assert_eq!(settings.jwt[0].key.expose(), "erp-signing-key");
+    assert_eq!(settings.jwt[0].key.expose(), "erp-signing-key-of-at-least-32-bytes");
     assert_eq!(settings.records[0].write_back.as_ref().unwrap().words["running"], "后台处理中");
     let action = settings.action("import-customers").unwrap();
     assert_eq!(action.title.get("zh-CN"), "导入客户");
@@ -160,7 +160,7 @@ fn the_whole_contract_is_read() {
     assert_eq!(action.timeout_ms, Some(6 * 3_600_000));
     assert_eq!(action.concurrency.as_ref().unwrap().max_waiting, 50);
     let told: Vec<String> = loaded.not_active().0.into_iter().map(|note| note.key).collect();
-    assert_eq!(told, ["redis.url", "scheduler", "packs", "outbound", "auth.jwt", "webhooks", "records[0].write_back"]);
+    assert_eq!(told, ["redis.url", "scheduler", "packs", "outbound", "webhooks", "records[0].write_back"]);
 }
 
 #[test]
@@ -292,20 +292,20 @@ fn secrets_come_from_text_environment_or_file_and_are_never_shown() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("t.toml");
     std::fs::write(&file, toml).unwrap();
-    std::fs::write(dir.path().join("key.txt"), "from-a-file\n").unwrap();
+    std::fs::write(dir.path().join("key.txt"), "from-a-file-of-at-least-32-bytes\n").unwrap();
     let loaded = Settings::load(Some(&file), pairs(&[("REDIS", "redis://:p#x@127.0.0.1:6379")]), false);
     assert!(
         loaded.unwrap_err().to_string().starts_with("redis.url: must be an address"),
         "a raw # in a password is no address"
     );
     let loaded = Settings::load(Some(&file), pairs(&[("REDIS", "redis://:p%23x@127.0.0.1:6379")]), false).unwrap();
-    assert_eq!(loaded.settings.jwt[0].key.expose(), "from-a-file");
+    assert_eq!(loaded.settings.jwt[0].key.expose(), "from-a-file-of-at-least-32-bytes");
     let shown = format!("{loaded:?} {} {}", loaded.settings.database.url, loaded.settings.unrunnable(&[]));
     for hidden in ["p%40s%C3%BC", "p@sü", "p#x", "p%23x", "from-a-file", "deep"] {
         assert!(!shown.contains(hidden), "{hidden} in {shown}");
     }
     let masked: Vec<&str> = loaded.secrets.iter().map(Secret::expose).collect();
-    for kept in ["p@sü", "p%40s%C3%BC", "p#x", "from-a-file"] {
+    for kept in ["p@sü", "p%40s%C3%BC", "p#x", "from-a-file-of-at-least-32-bytes"] {
         assert!(masked.contains(&kept), "{kept}");
     }
 }

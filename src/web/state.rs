@@ -1,5 +1,6 @@
 //! What handlers work with, put together once by the composition root.
 
+use super::auth::jwt::Issuers;
 use super::auth::{DemoUsers, Guard};
 use super::error::{ApiError, Code};
 use crate::core::ids::TaskId;
@@ -31,6 +32,8 @@ pub struct WebSettings {
     pub insecure_http: bool,
     /// Proxies whose forwarded headers are believed.
     pub trusted_proxies: Vec<IpNet>,
+    /// Issuers whose tokens are taken.
+    pub issuers: Issuers,
     /// Record types whose tasks everyone of the tenant sees in numbers.
     pub open_records: BTreeSet<String>,
 }

@@ -66,10 +66,12 @@ fn authenticate(state: AppState) -> Authenticate {
         let state = state.clone();
         Box::pin(async move {
             let found = auth::caller_of_token(&state, &token).await;
-            if let Err(e) = &found {
-                tracing::warn!("a token could not be looked up: {e}");
+            if let Err(e) = &found
+                && e.code != Code::Unauthenticated
+            {
+                tracing::warn!(code = e.code.as_str(), cause = e.cause, "a token could not be looked up");
             }
-            found.ok().flatten().filter(|c| c.principal.has(Scope::TasksRead)).map(identity)
+            found.ok().filter(|c| c.principal.has(Scope::TasksRead)).map(identity)
         })
     })
 }

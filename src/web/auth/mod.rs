@@ -1,8 +1,9 @@
-//! Who calls: API keys and sessions of the sign-in page.
+//! Who calls: API keys, tokens of configured issuers, and sessions of the sign-in page.
 //!
 //! Secrets are 32 random bytes, shown once and stored as SHA-256: who reads the database cannot use them. They are compared
 //! by the hash, through an index, so the time of a look-up tells nothing about a key. Never in a URL, never in a log.
 
+pub mod jwt;
 pub mod key;
 pub mod known_keys;
 pub mod password;
@@ -18,7 +19,6 @@ use super::error::{ApiError, Code};
 use super::state::AppState;
 use crate::core::principal::{Principal, Role, Scope};
 use crate::core::time::Millis;
-use crate::store::StoreError;
 use axum::http::{HeaderMap, header};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -53,6 +53,8 @@ impl DemoUsers {
 pub enum Via {
     /// An API key.
     Key,
+    /// A token of an issuer.
+    Token,
     /// A session of the login page, by its secret.
     Session(String),
 }
@@ -66,7 +68,8 @@ pub struct Caller {
     pub via: Via,
     /// When the proof ends; absent = not by itself.
     pub expires_at: Option<Millis>,
-    /// The hash of the key or session, by which open connections are found when it is taken back.
+    /// The hash of the key or session, by which open connections are found when it is taken back. A token has none: it ends
+    /// by itself, soon.
     pub credential: Option<String>,
 }
 
@@ -89,15 +92,18 @@ fn hash(secret: &str) -> String {
     hex::encode(Sha256::digest(secret))
 }
 
-/// Whose token it is, in a header or in a frame; `None` for one that proves nothing.
+/// Whose bearer token it is, in a header or in a frame: an API key, or a token of an issuer.
 ///
 /// # Errors
-/// Those of the store.
-pub async fn caller_of_token(state: &AppState, token: &str) -> Result<Option<Caller>, StoreError> {
-    if !token.starts_with(KEY_PREFIX) {
-        return Ok(None);
+/// 401 for one that proves nothing; those of the store.
+pub async fn caller_of_token(state: &AppState, token: &str) -> Result<Caller, ApiError> {
+    if token.starts_with(KEY_PREFIX) {
+        let (store, known) = (state.store.as_ref(), &state.guard.known_keys);
+        let caller = key::caller_of_key(store, known, state.clock.as_ref(), token).await?;
+        return caller.ok_or_else(|| ApiError::new(Code::Unauthenticated));
     }
-    key::caller_of_key(state.store.as_ref(), &state.guard.known_keys, state.clock.as_ref(), token).await
+    let caller = state.settings.issuers.caller(token, state.clock.now());
+    caller.map_err(|why| ApiError::new(Code::Unauthenticated).detail(why.to_string()))
 }
 
 /// Who calls. An `Authorization` header counts alone; a cookie counts only where `with_cookie`.
@@ -111,8 +117,10 @@ pub async fn caller(state: &AppState, headers: &HeaderMap, with_cookie: bool) ->
             Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => token.trim(),
             _ => "",
         };
-        let caller = caller_of_token(state, token).await?;
-        return caller.map(Some).ok_or_else(|| ApiError::new(Code::Unauthenticated));
+        if token.is_empty() {
+            return Err(ApiError::new(Code::Unauthenticated));
+        }
+        return caller_of_token(state, token).await.map(Some);
     }
     let Some(secret) = cookie(headers, state.settings.insecure_http).filter(|_| with_cookie) else { return Ok(None) };
     Ok(session::caller_of_session(state.store.as_ref(), state.clock.as_ref(), secret).await?)

@@ -281,3 +281,49 @@ async fn outside_of_the_demo_its_users_do_not_exist() {
     let demo = Api::start_demo().await;
     assert_eq!(get(&demo, "/api/v1/tasks", &cookie(&sign_in(&demo, "admin", "").await)).await.status, 200);
 }
+
+/// The pages and files that anybody may have; every other route needs somebody who is signed in.
+const OPEN: &[(&str, &str)] = &[("GET", "/login"), ("POST", "/login"), ("POST", "/lang"), ("GET", "/static/{*path}")];
+
+#[tokio::test]
+async fn outside_of_the_demo_every_page_and_form_leads_a_stranger_to_the_sign_in() {
+    let api = Api::start().await;
+    let id = api.alice().await.new_task(json!({"action": "rest", "title": "nobody's business"})).await;
+    let file = format!("{}/src/web/pages/mod.rs", env!("CARGO_MANIFEST_DIR"));
+    let http = reqwest::Client::builder().redirect(Policy::none()).build().unwrap();
+    let mut count = 0;
+    for line in std::fs::read_to_string(file).unwrap().lines().filter(|l| l.trim_start().starts_with(".route(")) {
+        let route = line.split('"').nth(1).unwrap();
+        for (method, word) in [("GET", "get("), ("POST", "post(")] {
+            let known = line.contains(&format!(", {word}")) || line.contains(&format!(").{word}"));
+            if !known || OPEN.contains(&(method, route)) {
+                continue;
+            }
+            count += 1;
+            let path = route.replace("{id}", &id).replace("{key}", "ok").replace("{act}", "cancel");
+            let path = path.replace("{type}", "invoice");
+            assert!(!path.contains('{'), "{route}: what stands for this?");
+            for (cookie, accept) in [("", "text/html"), ("__Host-taskbell=made-up", "text/html"), ("", "*/*")] {
+                let mut request = http.request(method.parse().unwrap(), format!("{}{path}", api.base));
+                request = request.header("accept", accept).header("cookie", cookie);
+                if method == "POST" {
+                    request = request.header("content-type", "application/x-www-form-urlencoded").body("csrf=x");
+                }
+                let answer = send(request).await;
+                if accept == "text/html" {
+                    assert_eq!(answer.status, 303, "{method} {route}");
+                    assert!(answer.header("location").starts_with("/login"), "{method} {route}");
+                } else {
+                    assert_eq!((answer.status, answer.code()), (401, "unauthenticated"), "{method} {route}");
+                }
+                assert!(!answer.text.contains("business"), "{method} {route}");
+            }
+        }
+    }
+    assert!(count >= 8, "{count}");
+    for path in ["/login", "/static/pages.css", "/healthz", "/readyz"] {
+        assert_eq!(api.nobody().get(path).await.status, 200, "{path}");
+    }
+    let state = api.alice().await.get(&format!("/api/v1/tasks/{id}")).await.json["state"].clone();
+    assert_ne!(state, "cancelled", "nobody has changed anything");
+}

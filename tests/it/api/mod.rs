@@ -3,6 +3,7 @@
 mod control;
 mod errors;
 mod files;
+mod jwt;
 mod limits;
 mod lists;
 mod login;
