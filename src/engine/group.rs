@@ -13,7 +13,9 @@
 //! not take its item back.
 
 use crate::store::{Result, StoreError};
+use futures_util::poll;
 use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Mutex, MutexGuard, mpsc, oneshot};
@@ -25,6 +27,9 @@ const MAILBOX: usize = 8_192;
 /// How often a transient fault is tried again, and the wait before the n-th time.
 const RETRIES: u32 = 5;
 const RETRY_STEP: Duration = Duration::from_millis(40);
+/// No further try begins after this: a database that is away takes its time to say so, and whoever waits is to be told that
+/// they may come again.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 type Waiting<Q, A> = (Q, oneshot::Sender<Result<A>>);
 
@@ -115,10 +120,10 @@ where
     F: Fn(Vec<Q>, bool) -> Fut,
     Fut: Future<Output = Result<Vec<A>>>,
 {
-    let mut attempt = 0;
+    let (mut attempt, mut over) = (0, pin!(tokio::time::sleep(PATIENCE)));
     loop {
         match run(items.to_vec(), again || attempt > 0).await {
-            Err(e) if e.is_transient() && attempt < RETRIES => {
+            Err(e) if e.is_transient() && attempt < RETRIES && poll!(over.as_mut()).is_pending() => {
                 attempt += 1;
                 tokio::time::sleep(RETRY_STEP * attempt).await;
             }

@@ -139,6 +139,8 @@ catalogue! {
 /// The statements by which PostgreSQL locks what has no row.
 #[derive(Debug)]
 pub struct LockStatements {
+    /// Waits for the idempotency keys that tasks hold.
+    pub lock_keys_of: String,
     /// Waits for concurrency keys.
     pub lock_slots: String,
     /// Takes those that are free and answers the others.
@@ -149,6 +151,7 @@ pub struct LockStatements {
 
 /// PostgreSQL's locks.
 pub static POSTGRES_LOCKS: LazyLock<LockStatements> = LazyLock::new(|| LockStatements {
+    lock_keys_of: IN_POSTGRES.fill(text!(own "postgres" lock_keys_of)),
     lock_slots: IN_POSTGRES.fill(text!(own "postgres" lock_slots)),
     locked_elsewhere: IN_POSTGRES.fill(text!(own "postgres" locked_elsewhere)),
     begin_logs: IN_POSTGRES.fill(include_str!("sql/logs/postgres/begin.sql")),
@@ -318,11 +321,12 @@ fn lists(text: &str) -> Vec<String> {
     texts.iter().flat_map(directed).collect()
 }
 
-/// A literal search text as a LIKE pattern: its own wildcards escaped by `!`. The statement makes both sides lower case,
-/// so that the database's own idea of it, whatever letters it knows, is the same for both.
+/// A literal search text as a LIKE pattern: its own wildcards escaped by `!`, letters A to Z small, as the statement makes
+/// those of the column. Only here, and not by the database: its idea of a small letter follows its locale for a bound value,
+/// and the bytes for a column.
 pub(crate) fn like(text: &str) -> String {
     let mut pattern = String::from("%");
-    for c in text.chars() {
+    for c in text.to_ascii_lowercase().chars() {
         if matches!(c, '%' | '_' | '!') {
             pattern.push('!');
         }

@@ -130,6 +130,9 @@ pub trait Tx: Send {
     /// Gives keys to tasks. `Conflict` when somebody else gave one away that [`Self::key_rows`] did not find.
     async fn put_key_rows(&mut self, rows: &[KeyRow]) -> Result<()>;
 
+    /// Locks the idempotency keys that tasks hold, in one order. Comes before the tasks are loaded to be removed, for a submit
+    /// locks keys before the tasks that hold them.
+    async fn lock_keys_of(&mut self, tasks: &[TaskId]) -> Result<()>;
     /// Locks concurrency keys against other changes of their slots, in one order: these, and those of these tasks. Comes
     /// before any task is loaded, so that whoever waits for a key holds no row that another one waits for.
     async fn lock_slots(&mut self, keys: &[SlotKey], tasks: &[TaskId]) -> Result<()>;

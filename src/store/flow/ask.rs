@@ -67,6 +67,7 @@ async fn ask_one(tx: &mut dyn Tx, work: &mut Work, item: &AskParams) -> Result<s
 
 /// The verb: deletes ended tasks with all that is theirs.
 pub async fn delete(mut tx: Box<dyn Tx>, caller: &Principal, ids: &[TaskId]) -> Result<Written<Vec<Option<bool>>>> {
+    tx.lock_keys_of(ids).await?;
     let tasks: Vec<Task> = tx.load(ids).await?.into_iter().filter(|t| caller.sees(t)).collect();
     let ended: Vec<&Task> = tasks.iter().filter(|t| t.state.is_final()).collect();
     let owners: BTreeSet<(String, String)> = ended.iter().map(|t| (t.tenant.clone(), t.owner.clone())).collect();

@@ -161,7 +161,7 @@ impl<D: Driver> LogStore for SqlLogs<D> {
             params.after.unwrap_or(0),
             params.before.unwrap_or(i64::MAX),
             params.level.unwrap_or(Level::Debug).rank(),
-            text.map(|text| like(&text.to_ascii_lowercase())),
+            text.as_deref().map(like),
             params.limit.min(MAX_PART),
         ];
         let rows = look.rows(statement, values).await?;

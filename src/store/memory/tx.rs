@@ -170,6 +170,10 @@ impl Tx for MemoryTx {
         Ok(())
     }
 
+    async fn lock_keys_of(&mut self, _tasks: &[TaskId]) -> Result<()> {
+        Ok(())
+    }
+
     async fn lock_slots(&mut self, _keys: &[SlotKey], _tasks: &[TaskId]) -> Result<()> {
         Ok(())
     }

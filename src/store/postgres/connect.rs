@@ -19,8 +19,9 @@ const PREPARED: usize = 250;
 /// The longest that one statement may take, and wait for a lock, at the server.
 const STATEMENT_TIMEOUT: &str = "30s";
 const LOCK_TIMEOUT: &str = "10s";
-/// A transaction whose node is silent for so long is ended by the server, with its locks.
-const IDLE_TIMEOUT: &str = "30s";
+/// A transaction whose node is silent for so long is ended by the server, with its locks: they hold up those who would take
+/// over from the node.
+const IDLE_TIMEOUT: &str = "5s";
 
 /// How to open a database.
 #[derive(Clone)]
@@ -70,9 +71,13 @@ impl PostgresOptions {
     /// One connection, at once or never: what is wrong is told.
     pub(in crate::store) async fn one(&self) -> Result<PgConnection> {
         let options = self.connect()?;
+        let server = format!("the database server at {}:{}", options.get_host(), options.get_port());
         match tokio::time::timeout(ACQUIRE_TIMEOUT, PgConnection::connect_with(&options)).await {
+            Ok(Err(e)) if !matches!(e, sqlx::Error::Database(_)) => {
+                Err(StoreError::Unavailable(format!("{server} cannot be reached: {e}")))
+            }
             Ok(connected) => connected.map_err(fault),
-            Err(_) => Err(StoreError::Unavailable("the database server does not answer".into())),
+            Err(_) => Err(StoreError::Unavailable(format!("{server} does not answer"))),
         }
     }
 

@@ -17,6 +17,14 @@ pub(in crate::store) fn fault(e: sqlx::Error) -> StoreError {
     }
 }
 
+/// The same for the begin of a transaction, where a standby says that it cannot do what was asked.
+pub(super) fn at_begin(e: sqlx::Error) -> StoreError {
+    match &e {
+        sqlx::Error::Database(d) if d.code().as_deref() == Some("0A000") => of_server("25006", d.message()),
+        _ => fault(e),
+    }
+}
+
 fn of_server(state: &str, message: &str) -> StoreError {
     let text = message.to_owned();
     match state {
@@ -28,6 +36,8 @@ fn of_server(state: &str, message: &str) -> StoreError {
         "42501" => StoreError::Unavailable(format!("the database user lacks a right: {text}")),
         // A standby, or one that was made read-only: its successor takes writes.
         "25006" => StoreError::Unavailable(format!("the database takes no writes: {text}")),
+        // The server ended a transaction whose node was silent for too long.
+        "25P03" => StoreError::Unavailable(text),
         // What the database needs is not there, or another version changed it.
         "42P01" | "42703" => StoreError::Corrupt(text),
         _ => match state.get(..2).unwrap_or_default() {
@@ -46,7 +56,8 @@ mod tests {
 
     #[test]
     fn conflicts_and_outages_are_transient_and_refusals_are_not() {
-        for state in ["40001", "40P01", "55P03", "57014", "57P01", "08006", "53300", "25006", "28P01", "42501"] {
+        for state in ["40001", "40P01", "55P03", "57014", "57P01", "08006", "53300", "25006", "25P03", "28P01", "42501"]
+        {
             assert!(of_server(state, "").is_transient(), "{state}");
         }
         for state in ["23505", "22003", "42601", "42P01", "XX000"] {

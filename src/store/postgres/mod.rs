@@ -29,7 +29,7 @@ use crate::core::time::Millis;
 use crate::store::value::values as bind;
 use async_trait::async_trait;
 use connect::Clock;
-use fault::fault;
+use fault::{at_begin, fault};
 use sqlx::postgres::PgPool;
 use sqlx::{AssertSqlSafe, Postgres, Row as _, Transaction};
 use values::Row;
@@ -70,7 +70,7 @@ impl PostgresDriver {
     }
 
     async fn begin_by(&self, how: &'static str) -> Result<PostgresSession> {
-        Ok(PostgresSession { tx: self.pool.begin_with(how).await.map_err(fault)?, clock: self.clock.clone() })
+        Ok(PostgresSession { tx: self.pool.begin_with(how).await.map_err(at_begin)?, clock: self.clock.clone() })
     }
 }
 
@@ -103,7 +103,11 @@ impl Session for PostgresSession {
     }
 
     async fn write(&mut self, statement: &'static Batched, batch: Batch) -> Result<()> {
-        self.run(statement.whole(), vec![batch.into()]).await.map(|_| ())
+        // Without a row there are no columns to bind.
+        if batch.rows() > 0 {
+            self.run(statement.whole(), vec![batch.into()]).await?;
+        }
+        Ok(())
     }
 
     async fn effects(&mut self, effects: &[Effect]) -> Result<()> {
@@ -114,6 +118,10 @@ impl Session for PostgresSession {
             }
         }
         Ok(())
+    }
+
+    async fn lock_keys_of(&mut self, tasks: &[TaskId]) -> Result<()> {
+        self.run(&POSTGRES_LOCKS.lock_keys_of, bind![tasks]).await.map(|_| ())
     }
 
     async fn lock_slots(&mut self, keys: &[SlotKey], tasks: &[TaskId]) -> Result<()> {

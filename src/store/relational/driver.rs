@@ -28,6 +28,10 @@ pub trait Session: Send {
     /// Runs statements on business tables one after the other, each with its rows.
     async fn effects(&mut self, effects: &[Effect]) -> Result<()>;
 
+    /// Locks the idempotency keys that tasks hold, in one order. With one writer there is nothing to lock.
+    async fn lock_keys_of(&mut self, _tasks: &[TaskId]) -> Result<()> {
+        Ok(())
+    }
     /// Locks concurrency keys, these and those of these tasks, in one order. With one writer there is nothing to lock.
     async fn lock_slots(&mut self, _keys: &[SlotKey], _tasks: &[TaskId]) -> Result<()> {
         Ok(())

@@ -166,6 +166,10 @@ impl<S: Session> Tx for SqlTx<S> {
         Ok(())
     }
 
+    async fn lock_keys_of(&mut self, tasks: &[TaskId]) -> Result<()> {
+        self.session.lock_keys_of(tasks).await
+    }
+
     async fn lock_slots(&mut self, keys: &[SlotKey], tasks: &[TaskId]) -> Result<()> {
         self.session.lock_slots(keys, tasks).await
     }
@@ -212,6 +216,9 @@ impl<S: Session> Tx for SqlTx<S> {
     }
 
     async fn renew(&mut self, params: &RenewParams, until: Millis) -> Result<Vec<Renewed>> {
+        if params.held.is_empty() {
+            return Ok(Vec::new());
+        }
         let held = Batch::of(&params.held, |(id, token), to| {
             to.text(Some(&id.to_string()));
             to.int(Some(token.0));

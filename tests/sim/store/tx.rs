@@ -134,6 +134,11 @@ impl Tx for FaultyTx {
         self.tx.put_key_rows(rows).await
     }
 
+    async fn lock_keys_of(&mut self, tasks: &[TaskId]) -> Result<()> {
+        self.next(false).await?;
+        self.tx.lock_keys_of(tasks).await
+    }
+
     async fn lock_slots(&mut self, keys: &[SlotKey], tasks: &[TaskId]) -> Result<()> {
         self.next(false).await?;
         self.tx.lock_slots(keys, tasks).await

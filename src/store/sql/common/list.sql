@@ -5,9 +5,9 @@ SELECT @columns FROM taskbell_tasks t
 WHERE @reach AND @record AND @after
     AND (@empty($3) OR t.state @in($3))
     AND (CAST($4 AS TEXT) IS NULL OR t.action = $4)
-    AND (CAST($7 AS TEXT) IS NULL OR lower(coalesce(t.title, '')) LIKE lower($7) ESCAPE '!'
-        OR lower(t.action) LIKE lower($7) ESCAPE '!' OR t.id LIKE lower($7) ESCAPE '!'
-        OR lower(coalesce(t.record_id, '')) LIKE lower($7) ESCAPE '!')
+    AND (CAST($7 AS TEXT) IS NULL OR lower(coalesce(t.title, '')) LIKE $7 ESCAPE '!'
+        OR lower(t.action) LIKE $7 ESCAPE '!' OR t.id LIKE $7 ESCAPE '!'
+        OR lower(coalesce(t.record_id, '')) LIKE $7 ESCAPE '!')
     AND (CAST($8 AS BIGINT) IS NULL OR t.created_at >= $8) AND (CAST($9 AS BIGINT) IS NULL OR t.created_at < $9)
     AND ($10 = 1 OR t.archived_at IS NULL)
 ORDER BY @sort @direction, t.id @direction LIMIT $13
