@@ -1,6 +1,7 @@
 //! Figures of one node in this process: clicks in, no-op tasks out, how soon a click is picked up, progress on the way.
 
 use crate::figures::quantile;
+use crate::support::ground::Ground;
 use crate::support::node::{Node, action, alice, answer, click, closure, short_settings};
 use serde_json::json;
 use std::sync::Arc;
@@ -92,7 +93,8 @@ pub async fn drained(count: usize) -> f64 {
     lay_out(store.as_ref(), count, |submit| submit).await;
     drop(store);
     let began = Instant::now();
-    let node = Node::start_with(folder.path(), vec![noop()], usual_settings()).await;
+    let ground = Ground::over(folder);
+    let node = Node::start_with(&ground, vec![noop()], usual_settings()).await;
     let reach = Reach { tenant: Some(alice().tenant), owner: None };
     while !node.store.counts(&reach, false).await.unwrap().by_state.is_empty() {
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -107,13 +109,13 @@ pub async fn drained(count: usize) -> f64 {
 /// From the answer of a submit to the start of its handler on an idle queue, ms. A handler that starts before the answer
 /// arrives counts as 0.
 pub async fn pick_ups(count: usize) -> Vec<f64> {
-    let folder = tempfile::tempdir().unwrap();
+    let ground = Ground::sqlite().await;
     let (started, mut starts) = mpsc::unbounded_channel();
     let handler = closure(move |_| {
         started.send(Instant::now()).unwrap();
         async { answer(json!({"hasMore": false})) }
     });
-    let node = Node::start_with(folder.path(), vec![(action("noop"), handler)], usual_settings()).await;
+    let node = Node::start_with(&ground, vec![(action("noop"), handler)], usual_settings()).await;
     let mut latencies = Vec::with_capacity(count);
     for i in 0..count {
         // Not in step with anything of the node.
@@ -185,10 +187,10 @@ impl Handler for Reporter {
 
 /// Reports a second that a running handler gets rid of, while the newest is stored every half second.
 pub async fn reports_taken() -> f64 {
-    let folder = tempfile::tempdir().unwrap();
+    let ground = Ground::sqlite().await;
     let taken = Arc::new(AtomicU64::new(0));
     let handler: Arc<dyn Handler> = Arc::new(Reporter { taken: taken.clone() });
-    let node = Node::start_with(folder.path(), vec![(action("noop"), handler)], usual_settings()).await;
+    let node = Node::start_with(&ground, vec![(action("noop"), handler)], usual_settings()).await;
     let id = node.click(click_of(0)).await;
     node.until(id, State::Succeeded).await;
     node.engine.drain().await;

@@ -10,6 +10,12 @@
 #![allow(clippy::print_stdout, reason = "the harness reports there")]
 
 #[allow(dead_code, reason = "the integration tests use it too, and each binary a part of it")]
+#[path = "../it/support/ground.rs"]
+mod ground;
+#[allow(dead_code, reason = "the integration tests use it too, and each binary a part of it")]
+#[path = "../it/support/postgres.rs"]
+mod postgres;
+#[allow(dead_code, reason = "the integration tests use it too, and each binary a part of it")]
 #[path = "../it/support/proxy.rs"]
 mod proxy;
 #[allow(dead_code, reason = "the integration tests use it too, and each binary a part of it")]

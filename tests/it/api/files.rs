@@ -4,7 +4,6 @@ use crate::support::api::{Api, send};
 use reqwest::Method;
 use serde_json::json;
 use sha2::{Digest, Sha256};
-use taskbell::store::Store;
 use taskbell::store::files::FILE_BYTES;
 
 const OCTETS: &str = "application/octet-stream";

@@ -5,8 +5,8 @@ use reqwest::Method;
 use reqwest::redirect::Policy;
 use serde_json::json;
 use taskbell::core::principal::Role;
+use taskbell::store::UserChange;
 use taskbell::store::accounts::{SESSION_IDLE_MS, SESSION_MS};
-use taskbell::store::{Accounts as _, UserChange};
 use taskbell::web::auth::password::hash_password;
 
 const PASSWORD: &str = "correct horse battery";

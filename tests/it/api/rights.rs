@@ -4,7 +4,6 @@ use crate::support::api::{Answer, Api, Client, principal, send};
 use reqwest::Method;
 use serde_json::json;
 use taskbell::core::principal::{Role, Scope};
-use taskbell::store::Accounts as _;
 use taskbell::store::files::{NewFile, UPLOAD_LIFE_MS};
 
 /// Every route of the API; `{id}` stands for a task of alice, `{file}` for a file of hers. A new route belongs here.

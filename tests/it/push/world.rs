@@ -2,6 +2,7 @@
 //! engine does.
 
 use super::peer::Peer;
+use crate::support::ground::Ground;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -20,10 +21,7 @@ use taskbell::core::time::{Clock, Millis, Mono, Rng};
 use taskbell::core::view::Catalogue;
 use taskbell::push::{Hub, HubParts, Identity, Limits, Opening};
 use taskbell::store::logs::{Append, Level, LogLimits, LogStore, MemoryLogs, NewLine};
-use taskbell::store::migrate::Mode;
-use taskbell::store::sqlite::{Durability, SqliteOptions, SqliteStore};
 use taskbell::store::{ApiKey, AskParams, ChunkCommit, ClaimParams, Mark, MarkParams, Report, Store, Written};
-use tempfile::TempDir;
 
 /// The machine's time, with a wall clock that a test may move; the database's moves with it.
 struct ShiftedClock {
@@ -59,7 +57,7 @@ pub struct World {
     /// What a commit would tell is kept here instead, where a test wants to be the bus.
     pub held: Mutex<Option<Vec<Signal>>>,
     shift_ms: Arc<AtomicI64>,
-    _folder: TempDir,
+    _ground: Ground,
 }
 
 pub fn user(name: &str) -> Principal {
@@ -86,11 +84,8 @@ impl World {
     }
 
     pub async fn with(limits: Limits) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let mut options = SqliteOptions::new(folder.path().join("taskbell.db"));
-        options.durability = Durability::Normal;
-        let shift_ms = options.clock_shift_ms.clone();
-        let store: Arc<dyn Store> = Arc::new(SqliteStore::open(options, Mode::Apply, &mut |_, _, _| {}).await.unwrap());
+        let (ground, shift_ms) = (Ground::usual().await, Arc::new(AtomicI64::new(0)));
+        let store = ground.open_shifted(shift_ms.clone()).await;
         let logs = Arc::new(MemoryLogs::new(LogLimits::default()));
         let bus = LocalBus::default();
         let hub = Hub::start(HubParts {
@@ -102,7 +97,7 @@ impl World {
             rng: Arc::new(Tenth),
             limits,
         });
-        Self { store, logs, bus, hub, held: Mutex::default(), shift_ms, _folder: folder }
+        Self { store, logs, bus, hub, held: Mutex::default(), shift_ms, _ground: ground }
     }
 
     /// Lets the wall clocks go on by `ms`.

@@ -7,6 +7,7 @@
 use super::invariants::assert_invariants;
 use super::words::{ended, operator};
 use crate::support::clock::StillClock;
+use crate::support::postgres::{self, Database};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -24,6 +25,7 @@ use taskbell::core::task::{State, Task};
 use taskbell::core::time::Millis;
 use taskbell::store::memory::MemoryStore;
 use taskbell::store::migrate::Mode;
+use taskbell::store::postgres::{PostgresOptions, PostgresStore};
 use taskbell::store::sqlite::{Durability, SqliteOptions, SqliteStore};
 use taskbell::store::{
     AskParams, Asked, ChunkCommit, ClaimParams, Claimed, Committed, Reach, RenewParams, Renewed, Report, Store,
@@ -45,7 +47,14 @@ pub struct Fixture {
     pub store: Arc<dyn Store>,
     clock: Arc<AtomicI64>,
     told: Mutex<Heard>,
-    folder: Option<TempDir>,
+    home: Home,
+}
+
+/// Where the rows are; goes after the store.
+enum Home {
+    Memory,
+    Folder(TempDir),
+    Database(Database),
 }
 
 #[derive(Default)]
@@ -59,7 +68,11 @@ impl Fixture {
     pub fn memory() -> Self {
         let clock = StillClock::default();
         let hand = clock.hand();
-        Self { store: Arc::new(MemoryStore::new(Arc::new(clock))), clock: hand, told: Mutex::default(), folder: None }
+        Self::over(Arc::new(MemoryStore::new(Arc::new(clock))), hand, Home::Memory)
+    }
+
+    fn over(store: Arc<dyn Store>, clock: Arc<AtomicI64>, home: Home) -> Self {
+        Self { store, clock, told: Mutex::default(), home }
     }
 
     /// A file of its own.
@@ -73,12 +86,48 @@ impl Fixture {
             ..SqliteOptions::new(folder.path().join("taskbell.db"))
         };
         let store = SqliteStore::open(options, Mode::Apply, &mut |_, _, _| {}).await.unwrap();
-        Self { store: Arc::new(store), clock: hand, told: Mutex::default(), folder: Some(folder) }
+        Self::over(Arc::new(store), hand, Home::Folder(folder))
+    }
+
+    /// A database of its own on the server of the tests.
+    pub async fn postgres() -> Self {
+        let database = Database::migrated().await;
+        let hand = StillClock::default().hand();
+        let options =
+            PostgresOptions { clock_shift_ms: hand.clone(), clock_held: true, ..postgres::options(&database.url()) };
+        let store = PostgresStore::open(options, Mode::Check, &mut |_, _, _| {}).await.unwrap();
+        Self::over(Arc::new(store), hand, Home::Database(database))
     }
 
     /// The file, of a store that has one.
     pub fn path(&self) -> PathBuf {
-        self.folder.as_ref().expect("this store has a file").path().join("taskbell.db")
+        match &self.home {
+            Home::Folder(folder) => folder.path().join("taskbell.db"),
+            _ => panic!("this store has no file"),
+        }
+    }
+
+    /// The database, of a store that is on a server.
+    pub fn database(&self) -> &Database {
+        match &self.home {
+            Home::Database(database) => database,
+            _ => panic!("this store is on no server"),
+        }
+    }
+
+    /// Another opening of what this one has opened, as by another process, with the clock of the machine.
+    pub async fn opened_again(&self) -> Arc<dyn Store> {
+        let mut told = |_: usize, _: usize, _: &str| {};
+        match &self.home {
+            Home::Memory => panic!("nobody else can open this store"),
+            Home::Folder(_) => {
+                Arc::new(SqliteStore::open(SqliteOptions::new(self.path()), Mode::Apply, &mut told).await.unwrap())
+            }
+            Home::Database(database) => {
+                let options = postgres::options(&database.url());
+                Arc::new(PostgresStore::open(options, Mode::Apply, &mut told).await.unwrap())
+            }
+        }
     }
 
     /// The database's now.
@@ -253,22 +302,31 @@ pub fn claim_params(node: &str, limit: usize) -> ClaimParams {
 /// Runs each body on each kind of store, and checks the invariants after it.
 macro_rules! store_suite {
     ($($name:ident)*) => {
-        mod on_memory {
-            $(#[tokio::test]
+        crate::store::fixture::suite_on! { on_memory: crate::store::fixture::Fixture::memory(); $($name)* }
+        crate::store::fixture::database_suite! { $($name)* }
+    };
+}
+pub(crate) use store_suite;
+
+/// The same for bodies that need a database: business tables, or a second process.
+macro_rules! database_suite {
+    ($($name:ident)*) => {
+        crate::store::fixture::suite_on! { on_sqlite: crate::store::fixture::Fixture::sqlite().await; $($name)* }
+        crate::store::fixture::suite_on! { on_postgres: crate::store::fixture::Fixture::postgres().await; $($name)* }
+    };
+}
+pub(crate) use database_suite;
+
+macro_rules! suite_on {
+    ($module:ident: $open:expr; $($name:ident)*) => {
+        mod $module {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $name() {
-                let fixture = crate::store::fixture::Fixture::memory();
-                super::$name(&fixture).await;
-                fixture.check().await;
-            })*
-        }
-        mod on_sqlite {
-            $(#[tokio::test]
-            async fn $name() {
-                let fixture = crate::store::fixture::Fixture::sqlite().await;
+                let fixture = $open;
                 super::$name(&fixture).await;
                 fixture.check().await;
             })*
         }
     };
 }
-pub(crate) use store_suite;
+pub(crate) use suite_on;

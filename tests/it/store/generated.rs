@@ -1,4 +1,4 @@
-//! Generated sequences of operations: the reference model and SQLite must give equal answers, changes, rows, order and
+//! Generated sequences of operations: the reference model and each database must give equal answers, changes, rows, order and
 //! errors, whatever is asked of them in whatever order. A sequence that fails is shrunk and printed.
 
 use super::fixture::{ACTIONS, Fixture, GRACE_MS, LEASE_MS, claim_params};
@@ -21,8 +21,7 @@ use taskbell::store::{
     SweepParams, Written,
 };
 
-/// How many sequences, and how long the longest is.
-const SEQUENCES: u32 = 200;
+/// How long the longest sequence is.
 const LONGEST: usize = 60;
 
 /// Choices out of one drawn number, so that a shrunk sequence keeps what its remaining steps do.
@@ -265,29 +264,40 @@ async fn everything(f: &Fixture, ids: &[TaskId]) -> String {
     all
 }
 
-async fn both_agree(steps: Vec<(u8, u64)>) {
-    let (model, file) = (Fixture::memory(), Fixture::sqlite().await);
+async fn both_agree(steps: Vec<(u8, u64)>, database: Fixture) {
+    let model = Fixture::memory();
     let mut known = Known::default();
     for (n, (kind, entropy)) in steps.into_iter().enumerate() {
         let step = known.step(kind, entropy, &model);
         let said = take(&model, step.clone(), Some(&mut known)).await;
-        assert_eq!(take(&file, step.clone(), None).await, said, "step {n}: {step:#?}");
+        assert_eq!(take(&database, step.clone(), None).await, said, "step {n}: {step:#?}");
     }
-    assert_eq!(everything(&file, &known.ids).await, everything(&model, &known.ids).await);
+    assert_eq!(everything(&database, &known.ids).await, everything(&model, &known.ids).await);
     model.check().await;
-    file.check().await;
+    database.check().await;
 }
 
-#[test]
-fn the_model_and_sqlite_agree_on_every_sequence_of_operations() {
+fn agrees_on_every_sequence(sequences: u32, open: impl AsyncFn() -> Fixture) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let config = Config { cases: SEQUENCES, failure_persistence: None, max_shrink_iters: 2_000, ..Config::default() };
+    let config = Config { cases: sequences, failure_persistence: None, max_shrink_iters: 2_000, ..Config::default() };
     let steps = prop::collection::vec((0..17_u8, any::<u64>()), 1..=LONGEST);
     let agreed = TestRunner::new(config).run(&steps, |steps| {
-        runtime.block_on(both_agree(steps));
+        runtime.block_on(async { both_agree(steps, open().await).await });
         Ok(())
     });
     if let Err(fault) = agreed {
         panic!("{fault}");
     }
+}
+
+#[test]
+fn the_model_and_sqlite_agree_on_every_sequence_of_operations() {
+    agrees_on_every_sequence(200, Fixture::sqlite);
+}
+
+#[test]
+fn the_model_and_postgres_agree_on_every_sequence_of_operations() {
+    // A round trip for each statement takes its time.
+    let sequences = if std::env::var("TASKBELL_TEST_LONG").is_ok_and(|v| v == "1") { 200 } else { 25 };
+    agrees_on_every_sequence(sequences, Fixture::postgres);
 }

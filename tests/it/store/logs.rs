@@ -1,30 +1,40 @@
-//! What every log store promises, and beside it what the file store alone can be asked: that lines outlive the process that
+//! What every log store promises, and beside it what the stores that keep can be asked: that lines outlive the process that
 //! wrote them, and that the caps of the real size hold.
 
+use crate::support::postgres::{self, Database};
 use std::sync::Arc;
 use taskbell::core::ids::{FencingToken, TaskId};
 use taskbell::core::logline::{CUT_MARK, MAX_LINE_BYTES};
 use taskbell::core::time::Millis;
 use taskbell::store::logs::{
     Append, Appended, Level, LogLimits, LogLine, LogParams, LogPart, LogStore, MAX_PART, MemoryLogs, NewLine,
-    SqliteLogs, beside,
+    PostgresLogs, SqliteLogs, beside,
 };
+use taskbell::store::migrate::Mode;
 use tempfile::TempDir;
 
-/// A log store and the folder that has to outlive it.
+/// A log store, and the folder or database that has to outlive it.
 struct Fixture {
     logs: Arc<dyn LogStore>,
     _folder: Option<TempDir>,
+    _database: Option<Database>,
 }
 
 async fn memory(limits: LogLimits) -> Fixture {
-    Fixture { logs: Arc::new(MemoryLogs::new(limits)), _folder: None }
+    Fixture { logs: Arc::new(MemoryLogs::new(limits)), _folder: None, _database: None }
 }
 
 async fn sqlite(limits: LogLimits) -> Fixture {
     let folder = tempfile::tempdir().unwrap();
     let logs = SqliteLogs::open(&folder.path().join("x-logs.db"), limits).await.unwrap();
-    Fixture { logs: Arc::new(logs), _folder: Some(folder) }
+    Fixture { logs: Arc::new(logs), _folder: Some(folder), _database: None }
+}
+
+async fn on_server(limits: LogLimits) -> Fixture {
+    let database = Database::migrated().await;
+    let (options, mut told) = (postgres::options(&database.url()), |_: usize, _: usize, _: &str| {});
+    let logs = PostgresLogs::open(options, limits, Mode::Apply, &mut told).await.unwrap();
+    Fixture { logs: Arc::new(logs), _folder: None, _database: Some(database) }
 }
 
 /// Runs each body on each kind of log store.
@@ -35,6 +45,9 @@ macro_rules! log_store_suite {
         }
         mod on_sqlite {
             $(#[tokio::test] async fn $name() { super::$name(super::sqlite).await; })*
+        }
+        mod on_postgres {
+            $(#[tokio::test] async fn $name() { super::$name(super::on_server).await; })*
         }
     };
 }

@@ -1,110 +1,242 @@
-//! Migrations on SQLite: a fresh database is the schema of the dump beside this file, and a database that does not fit is
-//! refused in words and left as it is.
+//! Migrations: a fresh database is the schema of the dump beside this file, the databases agree in their tables and columns,
+//! and a database that does not fit is refused in words and left as it is.
 
+use crate::support::postgres::{self, Database};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
-use sqlx::{Connection as _, Row as _};
-use std::path::Path;
-use taskbell::store::migrate::Mode;
+use sqlx::{AssertSqlSafe, Connection as _, Row as _};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use taskbell::store::migrate::{Mode, Told};
+use taskbell::store::postgres::PostgresStore;
 use taskbell::store::sqlite::{SqliteOptions, SqliteStore};
-use taskbell::store::{Store as _, StoreError};
+use taskbell::store::{Store, StoreError};
+use tempfile::TempDir;
 use tokio::task::JoinSet;
 
-const DUMP: &str = "tests/it/store/schema.sqlite.sql";
-const HEADER: &str = "-- The schema of a fresh database, as SQLite tells it: a migration shows as a difference here.\n\
-    -- Written anew by: TASKBELL_WRITE_SCHEMA=1 cargo test --test it fresh_database\n";
-
-async fn open(path: &Path, mode: Mode) -> Result<SqliteStore, StoreError> {
-    SqliteStore::open(SqliteOptions::new(path), mode, &mut |_, _, _| {}).await
+/// An empty database of a kind.
+enum Place {
+    Sqlite(TempDir),
+    Postgres(Database),
 }
 
-async fn raw(path: &Path) -> SqliteConnection {
-    SqliteConnection::connect_with(&SqliteConnectOptions::new().filename(path).create_if_missing(true)).await.unwrap()
-}
+/// The tables of a database, each with its columns in order, and whether one may be empty.
+type Tables = BTreeMap<String, Vec<(String, bool)>>;
 
-async fn run(path: &Path, sql: &'static str) {
-    sqlx::query(sql).execute(&mut raw(path).await).await.unwrap();
-}
-
-async fn schema(path: &Path) -> String {
-    let listed = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY tbl_name, type DESC, name";
-    let rows = sqlx::query(listed).fetch_all(&mut raw(path).await).await.unwrap();
-    rows.iter().map(|r| r.get::<String, _>(0) + ";\n").collect::<Vec<_>>().join("\n")
-}
-
-#[tokio::test]
-async fn a_fresh_database_has_the_schema_of_the_dump() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("a/b/taskbell.db");
-    open(&path, Mode::Apply).await.unwrap();
-    let found = format!("{HEADER}\n{}", schema(&path).await);
-    if std::env::var_os("TASKBELL_WRITE_SCHEMA").is_some() {
-        std::fs::write(DUMP, &found).unwrap();
+impl Place {
+    fn sqlite() -> Self {
+        Self::Sqlite(tempfile::tempdir().unwrap())
     }
-    let kept = std::fs::read_to_string(DUMP).unwrap_or_default();
-    assert!(found == kept, "the schema is not that of {DUMP}; it is now:\n{found}");
+
+    async fn postgres() -> Self {
+        Self::Postgres(Database::empty().await)
+    }
+
+    async fn another(&self) -> Self {
+        match self {
+            Self::Sqlite(_) => Self::sqlite(),
+            Self::Postgres(_) => Self::postgres().await,
+        }
+    }
+
+    fn file(folder: &TempDir) -> PathBuf {
+        folder.path().join("a/b/taskbell.db")
+    }
+
+    async fn open(&self, mode: Mode) -> Result<Arc<dyn Store>, StoreError> {
+        self.open_telling(mode, &mut |_, _, _| {}).await
+    }
+
+    async fn open_telling(&self, mode: Mode, told: &mut Told<'_>) -> Result<Arc<dyn Store>, StoreError> {
+        Ok(match self {
+            Self::Sqlite(folder) => {
+                Arc::new(SqliteStore::open(SqliteOptions::new(Self::file(folder)), mode, told).await?)
+            }
+            Self::Postgres(database) => {
+                Arc::new(PostgresStore::open(postgres::options(&database.url()), mode, told).await?)
+            }
+        })
+    }
+
+    async fn raw(folder: &TempDir) -> SqliteConnection {
+        let file = Self::file(folder);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        SqliteConnection::connect_with(&SqliteConnectOptions::new().filename(file).create_if_missing(true))
+            .await
+            .unwrap()
+    }
+
+    async fn run(&self, sql: &str) {
+        match self {
+            Self::Sqlite(folder) => {
+                sqlx::query(AssertSqlSafe(sql.to_owned())).execute(&mut Self::raw(folder).await).await.unwrap();
+            }
+            Self::Postgres(database) => database.execute(sql).await,
+        }
+    }
+
+    /// The file of the dump, and who tells what is in it.
+    fn dump(&self) -> (&'static str, &'static str) {
+        match self {
+            Self::Sqlite(_) => ("tests/it/store/schema.sqlite.sql", "SQLite"),
+            Self::Postgres(_) => ("tests/it/store/schema.postgres.sql", "PostgreSQL"),
+        }
+    }
+
+    /// What is in it, as the database tells it.
+    async fn schema(&self) -> String {
+        match self {
+            Self::Sqlite(folder) => {
+                let listed = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY tbl_name, type DESC, name";
+                let rows = sqlx::query(listed).fetch_all(&mut Self::raw(folder).await).await.unwrap();
+                rows.iter().map(|r| r.get::<String, _>(0) + ";\n").collect::<Vec<_>>().join("\n")
+            }
+            Self::Postgres(database) => {
+                let mut text = String::new();
+                for (_, part) in sqlx::query_as::<_, (String, String)>(POSTGRES_SCHEMA)
+                    .fetch_all(&mut database.connect().await)
+                    .await
+                    .unwrap()
+                {
+                    text += &format!("{part};\n\n");
+                }
+                text.trim_end().to_owned() + "\n"
+            }
+        }
+    }
+
+    async fn tables(&self) -> Tables {
+        let rows: Vec<(String, String, i64)> = match self {
+            Self::Sqlite(folder) => {
+                let listed = "SELECT t.name, c.name, c.\"notnull\" FROM sqlite_schema t, pragma_table_info(t.name) c \
+                    WHERE t.type = 'table' ORDER BY t.name, c.cid";
+                sqlx::query_as(listed).fetch_all(&mut Self::raw(folder).await).await.unwrap()
+            }
+            Self::Postgres(database) => {
+                let listed = "SELECT CAST(c.relname AS TEXT), CAST(a.attname AS TEXT), \
+                    CAST(CASE WHEN a.attnotnull THEN 1 ELSE 0 END AS BIGINT) \
+                    FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid \
+                    WHERE c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace AND a.attnum > 0 \
+                    AND NOT a.attisdropped ORDER BY c.relname, a.attnum";
+                sqlx::query_as(listed).fetch_all(&mut database.connect().await).await.unwrap()
+            }
+        };
+        let mut tables = Tables::new();
+        for (table, column, filled) in rows {
+            tables.entry(table).or_default().push((column, filled == 0));
+        }
+        tables
+    }
 }
 
-#[tokio::test]
-async fn each_step_is_told_once_and_opening_again_changes_nothing() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("taskbell.db");
+/// Each table with its columns, checks and storage, then each index; in order of the names.
+const POSTGRES_SCHEMA: &str = "SELECT CAST(c.relname AS TEXT), CONCAT('CREATE TABLE ', c.relname, E' (\\n', \
+    (SELECT STRING_AGG(CONCAT('    ', a.attname, ' ', FORMAT_TYPE(a.atttypid, a.atttypmod), \
+        CASE WHEN a.attcollation <> 0 AND a.attcollation <> t.typcollation \
+            THEN CONCAT(' COLLATE ', (SELECT collname FROM pg_collation WHERE oid = a.attcollation)) END, \
+        CASE WHEN a.attnotnull THEN ' NOT NULL' END), E',\\n' ORDER BY a.attnum) \
+     FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid \
+     WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped), \
+    (SELECT STRING_AGG(CONCAT(E',\\n    ', PG_GET_CONSTRAINTDEF(k.oid)), '' ORDER BY k.contype DESC, k.conname) \
+     FROM pg_constraint k WHERE k.conrelid = c.oid), E'\\n)', \
+    CASE WHEN c.reloptions IS NOT NULL THEN CONCAT(' WITH (', ARRAY_TO_STRING(c.reloptions, ', '), ')') END) \
+    FROM pg_class c WHERE c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace \
+    UNION ALL SELECT CONCAT(i.tablename, ' ', i.indexname), i.indexdef FROM pg_indexes i \
+    WHERE i.schemaname = 'public' AND NOT EXISTS (SELECT 1 FROM pg_constraint k WHERE k.conname = i.indexname) \
+    ORDER BY 1";
+
+macro_rules! migration_suite {
+    ($($name:ident)*) => {
+        mod on_sqlite {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+            async fn $name() { super::$name(super::Place::sqlite()).await; })*
+        }
+        mod on_postgres {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+            async fn $name() { super::$name(super::Place::postgres().await).await; })*
+        }
+    };
+}
+
+migration_suite! {
+    a_fresh_database_has_the_schema_of_the_dump
+    each_step_is_told_once_and_opening_again_changes_nothing
+    a_database_of_a_newer_version_is_refused_in_words
+    a_migration_with_another_text_is_refused_in_words
+    a_database_that_is_behind_is_refused_when_it_is_only_checked
+    processes_that_migrate_at_once_do_not_hurt_each_other
+    a_step_that_breaks_off_leaves_nothing_behind
+}
+
+async fn a_fresh_database_has_the_schema_of_the_dump(place: Place) {
+    place.open(Mode::Apply).await.unwrap();
+    let (dump, teller) = place.dump();
+    let found = format!(
+        "-- The schema of a fresh database, as {teller} tells it: a migration shows as a difference here.\n\
+         -- Written anew by: TASKBELL_WRITE_SCHEMA=1 cargo test --test it fresh_database\n\n{}",
+        place.schema().await
+    );
+    if std::env::var_os("TASKBELL_WRITE_SCHEMA").is_some() {
+        std::fs::write(dump, &found).unwrap();
+    }
+    let kept = std::fs::read_to_string(dump).unwrap_or_default();
+    assert!(found == kept, "the schema is not that of {dump}; it is now:\n{found}");
+}
+
+async fn each_step_is_told_once_and_opening_again_changes_nothing(place: Place) {
     let mut told = Vec::new();
     let mut tell = |i: usize, n: usize, name: &str| told.push(format!("{i}/{n} {name}"));
-    let first = SqliteStore::open(SqliteOptions::new(&path), Mode::Apply, &mut tell).await.unwrap();
+    let first = place.open_telling(Mode::Apply, &mut tell).await.unwrap();
     assert_eq!(told[0], format!("1/{} tasks", told.len()));
-    let (epoch, before) = (first.epoch().to_owned(), schema(&path).await);
+    let (epoch, before) = (first.epoch().to_owned(), place.schema().await);
     for mode in [Mode::Apply, Mode::Check] {
         let mut told_again = 0;
-        let again = SqliteStore::open(SqliteOptions::new(&path), mode, &mut |_, _, _| told_again += 1).await.unwrap();
-        assert_eq!((told_again, again.epoch()), (0, epoch.as_str()), "the same database has the same epoch");
+        let again = place.open_telling(mode, &mut |_, _, _| told_again += 1).await.unwrap();
+        assert_eq!(again.epoch(), epoch, "the same database has the same epoch");
+        assert_eq!(told_again, 0);
     }
-    assert_eq!(schema(&path).await, before);
-    let other = open(&folder.path().join("other.db"), Mode::Apply).await.unwrap();
-    assert_ne!(other.epoch(), epoch, "another database is another incarnation");
+    assert_eq!(place.schema().await, before);
+    let other = place.another().await;
+    assert_ne!(other.open(Mode::Apply).await.unwrap().epoch(), epoch, "another database is another incarnation");
 }
 
-#[tokio::test]
-async fn a_database_of_a_newer_version_is_refused_in_words() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("taskbell.db");
-    open(&path, Mode::Apply).await.unwrap();
-    run(&path, "INSERT INTO taskbell_migrations (number, checksum) VALUES (999, 'x')").await;
+/// Why a place is not opened.
+async fn refusal(place: &Place, mode: Mode) -> String {
+    place.open(mode).await.err().expect("it is refused").to_string()
+}
+
+async fn a_database_of_a_newer_version_is_refused_in_words(place: Place) {
+    place.open(Mode::Apply).await.unwrap();
+    place.run("INSERT INTO taskbell_migrations (number, checksum) VALUES (999, 'x')").await;
     for mode in [Mode::Apply, Mode::Check] {
-        let refused = open(&path, mode).await.unwrap_err().to_string();
+        let refused = refusal(&place, mode).await;
         assert!(refused.contains("migration 999") && refused.contains("newer taskbell"), "{refused}");
     }
 }
 
-#[tokio::test]
-async fn a_migration_with_another_text_is_refused_in_words() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("taskbell.db");
-    open(&path, Mode::Apply).await.unwrap();
-    run(&path, "UPDATE taskbell_migrations SET checksum = 'other' WHERE number = 1").await;
-    let refused = open(&path, Mode::Apply).await.unwrap_err().to_string();
+async fn a_migration_with_another_text_is_refused_in_words(place: Place) {
+    place.open(Mode::Apply).await.unwrap();
+    place.run("UPDATE taskbell_migrations SET checksum = 'other' WHERE number = 1").await;
+    let refused = refusal(&place, Mode::Apply).await;
     assert!(refused.contains("migration 1 (tasks)") && refused.contains("another text"), "{refused}");
 }
 
-#[tokio::test]
-async fn a_database_that_is_behind_is_refused_when_it_is_only_checked() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("taskbell.db");
-    let refused = open(&path, Mode::Check).await.unwrap_err().to_string();
+async fn a_database_that_is_behind_is_refused_when_it_is_only_checked(place: Place) {
+    let refused = refusal(&place, Mode::Check).await;
     assert!(refused.contains("behind") && refused.contains("taskbell migrate"), "{refused}");
-    assert!(!schema(&path).await.contains("taskbell_tasks"), "a look changes nothing");
-    open(&path, Mode::Apply).await.unwrap();
-    open(&path, Mode::Check).await.unwrap();
+    assert!(!place.schema().await.contains("taskbell_tasks"), "a look changes nothing");
+    place.open(Mode::Apply).await.unwrap();
+    place.open(Mode::Check).await.unwrap();
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn processes_that_migrate_at_once_do_not_hurt_each_other() {
+async fn processes_that_migrate_at_once_do_not_hurt_each_other(place: Place) {
+    let first = Arc::new(place);
     for _ in 0..5 {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("taskbell.db");
+        let place = Arc::new(first.another().await);
         let mut opening = JoinSet::new();
         for _ in 0..6 {
-            let path = path.clone();
-            opening.spawn(async move { open(&path, Mode::Apply).await.map(|s| s.epoch().to_owned()) });
+            let place = place.clone();
+            opening.spawn(async move { place.open(Mode::Apply).await.map(|s| s.epoch().to_owned()) });
         }
         let mut epochs: Vec<String> = opening.join_all().await.into_iter().map(Result::unwrap).collect();
         epochs.dedup();
@@ -112,14 +244,26 @@ async fn processes_that_migrate_at_once_do_not_hurt_each_other() {
     }
 }
 
-#[tokio::test]
-async fn a_step_that_breaks_off_leaves_nothing_behind() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("taskbell.db");
-    run(&path, "CREATE TABLE taskbell_files (id TEXT)").await;
-    assert!(open(&path, Mode::Apply).await.is_err(), "the step makes a table of that name");
-    let left = schema(&path).await;
+async fn a_step_that_breaks_off_leaves_nothing_behind(place: Place) {
+    place.run("CREATE TABLE taskbell_files (id TEXT)").await;
+    assert!(place.open(Mode::Apply).await.is_err(), "the step makes a table of that name");
+    let left = place.schema().await;
     assert!(!left.contains("taskbell_tasks "), "half a step stayed: {left}");
-    run(&path, "DROP TABLE taskbell_files").await;
-    open(&path, Mode::Apply).await.unwrap();
+    place.run("DROP TABLE taskbell_files").await;
+    place.open(Mode::Apply).await.unwrap();
+}
+
+#[tokio::test]
+async fn the_databases_agree_in_their_tables_and_columns() {
+    let (file, server) = (Place::sqlite(), Place::postgres().await);
+    for place in [&file, &server] {
+        place.open(Mode::Apply).await.unwrap();
+    }
+    let (file, server) = (file.tables().await, server.tables().await);
+    assert!(file.len() > 5, "{file:#?}");
+    for (table, columns) in &file {
+        assert_eq!(server.get(table), Some(columns), "{table}");
+    }
+    let only: Vec<&String> = server.keys().filter(|t| !file.contains_key(*t)).collect();
+    assert!(only.is_empty(), "PostgreSQL alone has {only:?}");
 }

@@ -12,6 +12,7 @@ mod migrations;
 mod reading;
 mod slots;
 mod statements;
+mod storm;
 mod submitting;
 mod transactions;
 mod words;

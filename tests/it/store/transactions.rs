@@ -1,5 +1,5 @@
-//! Transactions: a dropped one never was, effects happen in the commit of their chunk or not at all, and a SQLite file
-//! serves many writers and outlives its processes.
+//! Transactions: a dropped one never was, effects happen in the commit of their chunk or not at all, and a database serves
+//! many writers and outlives its processes.
 
 use super::fixture::*;
 use super::invariants::{all_tasks, assert_invariants};
@@ -21,8 +21,21 @@ use taskbell::store::tx::{Document, DocumentKind};
 use taskbell::store::{AskParams, ChunkCommit, Mark, MarkParams, Store, StoreError, SweepParams};
 use tokio::task::JoinSet;
 
-store_suite! {
-    a_transaction_that_is_dropped_never_was
+mod any_store {
+    use super::*;
+
+    store_suite! {
+        a_transaction_that_is_dropped_never_was
+    }
+}
+
+database_suite! {
+    effects_happen_once_in_the_commit_of_their_chunk
+    effects_of_a_chunk_that_failed_or_was_handed_back_do_not_happen
+    a_refused_effect_undoes_its_own_chunk_and_no_other
+    what_was_answered_is_there_for_the_next_process
+    eight_writers_in_two_processes_never_see_a_busy_database
+    deleting_while_others_finish_loses_no_completion_of_a_neighbour
 }
 
 async fn a_transaction_that_is_dropped_never_was(f: &Fixture) {
@@ -54,12 +67,10 @@ async fn a_transaction_that_is_dropped_never_was(f: &Fixture) {
     );
 }
 
-/// A file with a business table of unique numbers.
-async fn with_ledger() -> Fixture {
-    let f = Fixture::sqlite().await;
+/// Makes a business table of unique numbers.
+async fn make_ledger(f: &Fixture) {
     let sql = "CREATE TABLE ledger (item INTEGER NOT NULL PRIMARY KEY, word TEXT)";
     f.store.execute(vec![Effect { sql, rows: vec![Vec::new()] }]).await.unwrap();
-    f
 }
 
 fn items(of: std::ops::Range<i64>) -> Vec<Effect> {
@@ -72,9 +83,8 @@ async fn ledger(f: &Fixture) -> Vec<i64> {
     rows.into_iter().map(|row| if let SqlValue::Int(n) = row[0] { n } else { panic!("{row:?}") }).collect()
 }
 
-#[tokio::test]
-async fn effects_happen_once_in_the_commit_of_their_chunk() {
-    let f = with_ledger().await;
+async fn effects_happen_once_in_the_commit_of_their_chunk(f: &Fixture) {
+    make_ledger(f).await;
     f.new_task(click()).await;
     let claimed = f.claim_one().await;
     let first = ChunkCommit { effects: items(0..3), ..ended(&claimed, more(3)) };
@@ -83,25 +93,21 @@ async fn effects_happen_once_in_the_commit_of_their_chunk() {
     let claimed = f.claim_one().await;
     f.lose_leases().await;
     assert_eq!(f.commit(ChunkCommit { effects: items(3..5), ..ended(&claimed, more(5)) }).await.ended, Ended::Stale);
-    assert_eq!(ledger(&f).await, [0, 1, 2]);
-    f.check().await;
+    assert_eq!(ledger(f).await, [0, 1, 2]);
 }
 
-#[tokio::test]
-async fn effects_of_a_chunk_that_failed_or_was_handed_back_do_not_happen() {
-    let f = with_ledger().await;
+async fn effects_of_a_chunk_that_failed_or_was_handed_back_do_not_happen(f: &Fixture) {
+    make_ledger(f).await;
     for end in [|c: &_| ended(c, throws()), |c: &_| ended(c, gives_up()), |c: &_| handed_back(c)] {
         let id = f.new_task(click()).await;
         let claimed = f.claim_task(id).await;
         f.commit(ChunkCommit { effects: items(0..3), ..end(&claimed) }).await;
-        assert_eq!(ledger(&f).await, Vec::<i64>::new());
+        assert_eq!(ledger(f).await, Vec::<i64>::new());
     }
-    f.check().await;
 }
 
-#[tokio::test]
-async fn a_refused_effect_undoes_its_own_chunk_and_no_other() {
-    let f = with_ledger().await;
+async fn a_refused_effect_undoes_its_own_chunk_and_no_other(f: &Fixture) {
+    make_ledger(f).await;
     f.submit((0..3).map(|_| click()).collect()).await;
     let claimed = f.claim(3).await;
     let before = f.get(claimed[1].task.id).await;
@@ -111,9 +117,9 @@ async fn a_refused_effect_undoes_its_own_chunk_and_no_other() {
         ChunkCommit { effects: items(5..6), ..ended(&claimed[2], done()) },
     ];
     let answers = f.heard(f.store.commit(batch).await.unwrap());
-    assert!(answers[1].effect_fault.as_ref().is_some_and(|t| t.contains("ledger.item")), "{:?}", answers[1]);
+    assert!(answers[1].effect_fault.as_ref().is_some_and(|t| t.contains("ledger")), "{:?}", answers[1]);
     assert_eq!([answers[0].ended, answers[2].ended], [Ended::Applied { continues: false }; 2]);
-    assert_eq!(ledger(&f).await, [0, 1, 5], "all of the chunk's effects or none");
+    assert_eq!(ledger(f).await, [0, 1, 5], "all of the chunk's effects or none");
     assert_eq!(f.get(before.id).await, before);
     assert_eq!(f.store.documents(before.id).await.unwrap().checkpoint, None);
     assert_eq!(f.end(&claimed[1], throws()).await.ended, Ended::Applied { continues: false }, "it may still fail");
@@ -127,34 +133,27 @@ async fn a_refused_effect_undoes_its_own_chunk_and_no_other() {
     let task = f.get(id).await;
     assert_eq!((task.chunks, task.progress.current, task.under_way()), (1, 1, true));
     assert_eq!(f.store.documents(id).await.unwrap().checkpoint, Some(json!({"n": 1})));
-    assert_eq!(ledger(&f).await, [0, 1, 5, 20]);
-    f.check().await;
+    assert_eq!(ledger(f).await, [0, 1, 5, 20]);
 }
 
-async fn reopened(f: &Fixture) -> SqliteStore {
-    SqliteStore::open(SqliteOptions::new(f.path()), Mode::Apply, &mut |_, _, _| {}).await.unwrap()
-}
-
-#[tokio::test]
-async fn what_was_answered_is_in_the_file_for_the_next_process() {
-    let f = Fixture::sqlite().await;
+async fn what_was_answered_is_there_for_the_next_process(f: &Fixture) {
     let paused = f.new_task(click()).await;
     f.must(paused, Ask::Pause).await;
     let id = f.new_task(Submit { params: json!({"n": 1}), ..keyed("k") }).await;
     f.end(&f.claim_one().await, more(5)).await;
     f.claim_one().await;
     // The first is not closed, as after a kill.
-    let next = reopened(&f).await;
+    let next = f.opened_again().await;
     assert_eq!(next.epoch(), f.store.epoch());
     let before = all_tasks(f.store.as_ref()).await;
-    assert_eq!(all_tasks(&next).await, before);
+    assert_eq!(all_tasks(next.as_ref()).await, before);
     let at_start = SweepParams { limit: 500, all: true, cancel_grace_ms: GRACE_MS };
-    assert_eq!(next.sweep(at_start).await.unwrap().answer, 1);
-    let claimed = next.claim(claim_params("n2", 10)).await.unwrap().answer;
+    assert_eq!(f.heard(next.sweep(at_start).await.unwrap()), 1);
+    let claimed = f.heard(next.claim(claim_params("n2", 10)).await.unwrap());
     assert_eq!(claimed.iter().map(|c| c.task.id).collect::<Vec<_>>(), [id], "what was paused stays paused");
     assert_eq!(claimed[0].documents.checkpoint, Some(json!({"n": 5})));
     assert_eq!(f.state(paused).await, State::Paused);
-    assert_invariants(&next).await;
+    assert_invariants(next.as_ref()).await;
 }
 
 #[tokio::test]
@@ -196,11 +195,9 @@ async fn write_all_kinds(store: Arc<dyn Store>, writer: usize) -> Result<usize, 
     Ok(done_count)
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn eight_writers_in_two_processes_never_see_a_busy_file() {
-    let f = Fixture::sqlite().await;
-    // A second opening of the file stands for the command line beside the server: it has a writer of its own.
-    let stores: [Arc<dyn Store>; 2] = [f.store.clone(), Arc::new(reopened(&f).await)];
+async fn eight_writers_in_two_processes_never_see_a_busy_database(f: &Fixture) {
+    // A second opening stands for another process: the command line beside the server of a file, another node of a server.
+    let stores: [Arc<dyn Store>; 2] = [f.store.clone(), f.opened_again().await];
     let mut writers = JoinSet::new();
     for writer in 0..8 {
         writers.spawn(write_all_kinds(stores[writer % 2].clone(), writer));
@@ -211,9 +208,7 @@ async fn eight_writers_in_two_processes_never_see_a_busy_file() {
     assert_invariants(f.store.as_ref()).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn deleting_while_others_finish_loses_no_completion_of_a_neighbour() {
-    let f = Fixture::sqlite().await;
+async fn deleting_while_others_finish_loses_no_completion_of_a_neighbour(f: &Fixture) {
     let finish = |store: Arc<dyn Store>| async move {
         let mut finished = 0;
         for _ in 0..60 {
@@ -249,21 +244,30 @@ async fn deleting_while_others_finish_loses_no_completion_of_a_neighbour() {
     assert_invariants(f.store.as_ref()).await;
 }
 
-/// Bytes that ten wakes of a task write, with params of a size.
-async fn written_by_ten_wakes(params_bytes: usize) -> u64 {
-    let f = Fixture::sqlite().await;
+/// A task with documents of a size, which has rested once.
+async fn with_documents(f: &Fixture, params_bytes: usize) {
     let params = json!({"text": "x".repeat(params_bytes)});
     f.new_task(Submit { params: params.clone(), ..click() }).await;
     let outcome = Outcome::More { checkpoint: Some(params), delay_ms: 1, told: Told::default() };
     f.end(&f.claim_one().await, outcome).await;
-    let mut c = SqliteConnection::connect_with(&SqliteConnectOptions::new().filename(f.path())).await.unwrap();
-    sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(&mut c).await.unwrap();
+}
+
+async fn ten_wakes(f: &Fixture) {
     for _ in 0..10 {
         f.pass(1);
         let claimed = f.claim_one().await;
         f.report(&claimed, json!({"message": "awake"})).await;
         f.end(&claimed, more_after(1)).await;
     }
+}
+
+/// Bytes that ten wakes of a task write, with params of a size.
+async fn written_by_ten_wakes(params_bytes: usize) -> u64 {
+    let f = Fixture::sqlite().await;
+    with_documents(&f, params_bytes).await;
+    let mut c = SqliteConnection::connect_with(&SqliteConnectOptions::new().filename(f.path())).await.unwrap();
+    sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(&mut c).await.unwrap();
+    ten_wakes(&f).await;
     std::fs::metadata(f.path().with_extension("db-wal")).unwrap().len()
 }
 
@@ -272,4 +276,16 @@ async fn a_wake_writes_little_however_large_the_documents_are() {
     let small = written_by_ten_wakes(10).await;
     let large = written_by_ten_wakes(limits::PARAMS_BYTES - 100).await;
     assert!(small > 0 && large < small + 10 * 10_000, "ten wakes wrote {large} bytes, with small documents {small}");
+}
+
+#[tokio::test]
+async fn a_wake_leaves_the_rows_of_the_documents_on_a_server_where_they_are() {
+    let f = Fixture::postgres().await;
+    with_documents(&f, limits::PARAMS_BYTES - 100).await;
+    let mut c = f.database().connect().await;
+    let versions = "SELECT kind, CAST(xmin AS TEXT) FROM taskbell_documents ORDER BY kind";
+    let before: Vec<(String, String)> = sqlx::query_as(versions).fetch_all(&mut c).await.unwrap();
+    ten_wakes(&f).await;
+    let after: Vec<(String, String)> = sqlx::query_as(versions).fetch_all(&mut c).await.unwrap();
+    assert_eq!((before.len(), &after), (2, &before), "the versions of the rows");
 }

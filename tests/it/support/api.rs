@@ -1,9 +1,10 @@
-//! The API on a real port, over one node and a SQLite file, with a client for each kind of caller.
+//! The API on a real port, over one node, with a client for each kind of caller.
 //!
 //! Actions: `ok` succeeds, `fail` fails for good, `rest` rests for hours between two chunks (and so stays running), the
 //! others have one rule each.
 
 use super::clock::PushedClock;
+use super::ground::Ground;
 use super::node::{Node, action, answer, closure};
 use reqwest::header::HeaderMap;
 use reqwest::{Method, RequestBuilder};
@@ -21,11 +22,10 @@ use taskbell::core::time::Millis;
 use taskbell::handler::{Handler, HandlerError};
 use taskbell::push::{Hub, HubParts, Limits};
 use taskbell::store::beside::BesideReader;
-use taskbell::store::{Accounts as _, Store, User};
+use taskbell::store::{Store, User};
 use taskbell::web::auth::password::hash_password;
 use taskbell::web::auth::{DemoUsers, SignIn, new_api_key, sign_in};
 use taskbell::web::{AppState, Parts, WebSettings, router, server};
-use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 /// The origin that the rig lists.
@@ -40,7 +40,7 @@ pub struct Api {
     /// Ends when the server has ended.
     pub served: tokio::task::JoinHandle<()>,
     hand: Arc<AtomicI64>,
-    _folder: TempDir,
+    _ground: Ground,
 }
 
 /// An answer, read whole.
@@ -198,8 +198,8 @@ impl Api {
     }
 
     async fn start_as(demo: Option<DemoUsers>, set: impl FnOnce(&mut WebSettings)) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let node = Node::start(folder.path(), actions()).await;
+        let ground = Ground::usual().await;
+        let node = Node::start(&ground, actions()).await;
         let store: Arc<dyn Store> = node.store.clone();
         let clock = Arc::new(PushedClock::default());
         let hand = clock.hand();
@@ -236,7 +236,7 @@ impl Api {
         let base = format!("http://{}", listener.local_addr().unwrap());
         let stop = CancellationToken::new();
         let served = tokio::spawn(server::serve(listener, router(state.clone()), stop.clone(), Duration::from_secs(2)));
-        Self { node, state, base, stop, served, hand, _folder: folder }
+        Self { node, state, base, stop, served, hand, _ground: ground }
     }
 
     /// Nobody.

@@ -1,7 +1,7 @@
-//! A node in this process over a SQLite file, with handlers that are closures: for what one node has to do.
+//! A node in this process over a database, with handlers that are closures: for what one node has to do.
 
+use super::ground::Ground;
 use async_trait::async_trait;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use taskbell::app::clock::{SystemClock, SystemRng};
@@ -21,8 +21,6 @@ use taskbell::engine::{Engine, EngineParts, EngineSettings};
 use taskbell::handler::{ChunkContext, Handler, HandlerError, Registry};
 use taskbell::store::files::Files;
 use taskbell::store::logs::{LogLimits, MemoryLogs};
-use taskbell::store::migrate::Mode;
-use taskbell::store::sqlite::{SqliteOptions, SqliteStore};
 use taskbell::store::{Reach, Store};
 use tokio::sync::Notify;
 
@@ -156,9 +154,9 @@ pub fn click(action: &str, params: serde_json::Value) -> Submit {
     }
 }
 
-/// A node over a file.
+/// A node over a database.
 pub struct Node {
-    pub store: Arc<SqliteStore>,
+    pub store: Arc<dyn Store>,
     pub logs: Arc<MemoryLogs>,
     pub files: Files,
     pub bus: LocalBus,
@@ -184,26 +182,24 @@ pub fn short_settings() -> EngineSettings {
 
 impl Node {
     /// Starts a node with actions and their handlers.
-    pub async fn start(folder: &Path, handlers: Vec<(Action, Arc<dyn Handler>)>) -> Self {
-        Self::start_with(folder, handlers, short_settings()).await
+    pub async fn start(ground: &Ground, handlers: Vec<(Action, Arc<dyn Handler>)>) -> Self {
+        Self::start_with(ground, handlers, short_settings()).await
     }
 
     /// The same with settings.
     pub async fn start_with(
-        folder: &Path,
+        ground: &Ground,
         handlers: Vec<(Action, Arc<dyn Handler>)>,
         settings: EngineSettings,
     ) -> Self {
-        let options = SqliteOptions::new(folder.join("taskbell.db"));
-        let sqlite = SqliteStore::open(options, Mode::Apply, &mut |_, _, _| {}).await.unwrap();
-        let store = Arc::new(sqlite);
+        let store = ground.open().await;
         let (bus, wake) = (LocalBus::default(), Arc::new(Notify::new()));
         let clock = Arc::new(SystemClock::default());
         let logs = Arc::new(MemoryLogs::new(LogLimits::default()));
         let actions: Vec<Action> = handlers.iter().map(|(a, _)| a.clone()).collect();
         let registry = Registry::new(handlers.into_iter().map(|(a, h)| (a.key, h)));
         let commands = Commands::new(store.clone(), bus.clone(), wake.clone());
-        let files = Files::in_folder(&folder.join("files"), store.clone()).unwrap();
+        let files = Files::in_folder(&ground.path().join("files"), store.clone()).unwrap();
         let catalogue = Arc::new(Catalogue { actions: Actions::new(actions), ..Catalogue::default() });
         let engine = Engine::start(EngineParts {
             store: store.clone(),

@@ -1,19 +1,20 @@
-//! A real server process in a folder of its own: started, asked, killed, started again.
+//! A real server process on a ground of its own, or beside others on one: started, asked, killed, started again.
 //!
-//! The process is ended by its id when the value is dropped. What it said on standard error is kept in `server.log` in its
-//! folder, and is part of the message when it does not come up.
+//! The process is ended by its id when the value is dropped. What it said on standard error is kept in its folder, and is part of the message when it does not come up.
 
 use super::eventually;
+use super::ground::Ground;
 use serde_json::Value;
 use std::fs::{self, OpenOptions};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
-use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
 const START_LIMIT: Duration = Duration::from_secs(60);
+const DATABASE_URL: &str = "TASKBELL__DATABASE__URL";
 const END_LIMIT: Duration = Duration::from_secs(60);
 
 /// How a server is started.
@@ -50,15 +51,23 @@ impl Spec {
         self
     }
 
-    /// Starts it, and waits until it is ready.
+    /// Starts it on the usual database, and waits until it is ready.
     pub async fn start(self) -> Server {
-        let folder = tempfile::tempdir().unwrap();
+        self.start_on(Arc::new(Ground::usual().await)).await
+    }
+
+    /// Starts it on a ground that the test has chosen, and waits until it is ready. Several may share one on a server.
+    pub async fn start_on(mut self, ground: Arc<Ground>) -> Server {
         if let Some(text) = &self.config {
-            fs::write(folder.path().join("taskbell.toml"), text).unwrap();
+            fs::write(ground.path().join("taskbell.toml"), text).unwrap();
+        }
+        let own = self.env.iter().any(|(name, _)| name == DATABASE_URL);
+        if let Some(database) = ground.database().filter(|_| !own) {
+            self.env.push((DATABASE_URL.to_owned(), database.url()));
         }
         let port = self.port.unwrap_or_else(free_port);
-        let process = launch(&self, folder.path(), port).await;
-        Server { spec: self, folder, port, process }
+        let process = launch(&self, ground.path(), port).await;
+        Server { spec: self, ground, port, process }
     }
 }
 
@@ -70,15 +79,20 @@ pub fn free_port() -> u16 {
 /// A running server.
 pub struct Server {
     spec: Spec,
-    folder: TempDir,
     port: u16,
     process: Child,
+    ground: Arc<Ground>,
 }
 
 impl Server {
-    /// The folder it works in: `taskbell.toml`, `data/`, `server.log`.
+    /// The folder it works in: `taskbell.toml`, `data/`, and its log.
     pub fn folder(&self) -> &Path {
-        self.folder.path()
+        self.ground.path()
+    }
+
+    /// What it stands on.
+    pub fn ground(&self) -> &Ground {
+        &self.ground
     }
 
     /// Where it listens.
@@ -98,7 +112,7 @@ impl Server {
 
     /// What it said so far.
     pub fn said(&self) -> String {
-        fs::read_to_string(log_file(self.folder())).unwrap_or_default()
+        fs::read_to_string(log_file(self.folder(), self.port)).unwrap_or_default()
     }
 
     /// Ends it as a crash does, at once and without a word to it.
@@ -118,12 +132,12 @@ impl Server {
 
     /// Starts it again in the same folder on the same port, after it was ended.
     pub async fn start_again(&mut self) {
-        self.process = launch(&self.spec, self.folder.path(), self.port).await;
+        self.process = launch(&self.spec, self.folder(), self.port).await;
     }
 
     /// Runs another command of the binary in the same folder with the same settings; answers its standard output.
     pub async fn command(&self, args: &[&str]) -> String {
-        let mut command = taskbell(&self.spec, self.folder.path(), self.port);
+        let mut command = taskbell(&self.spec, self.folder(), self.port);
         let output = command.args(args).output().await.unwrap();
         assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
@@ -159,6 +173,14 @@ impl Client {
     /// Posts JSON to a path.
     pub async fn post(&self, path: &str, body: &Value) -> (u16, Value) {
         self.send(self.http.post(format!("{}{path}", self.base)).json(body)).await
+    }
+
+    /// Posts JSON to a path that may refuse it; answers the status, what `Retry-After` says, and the JSON.
+    pub async fn try_post(&self, path: &str, body: &Value) -> (u16, Option<String>, Value) {
+        let request = self.http.post(format!("{}{path}", self.base)).json(body);
+        let answer = request.bearer_auth(&self.key).send().await.unwrap();
+        let later = answer.headers().get("retry-after").map(|v| v.to_str().unwrap().to_owned());
+        (answer.status().as_u16(), later, answer.json().await.unwrap_or_default())
     }
 
     async fn send(&self, request: reqwest::RequestBuilder) -> (u16, Value) {
@@ -208,7 +230,7 @@ fn taskbell(spec: &Spec, folder: &Path, port: u16) -> Command {
 }
 
 async fn launch(spec: &Spec, folder: &Path, port: u16) -> Child {
-    let log = OpenOptions::new().create(true).append(true).open(log_file(folder)).unwrap();
+    let log = OpenOptions::new().create(true).append(true).open(log_file(folder, port)).unwrap();
     let mut command = taskbell(spec, folder, port);
     command.arg("serve");
     if spec.config.is_none() {
@@ -225,13 +247,13 @@ async fn launch(spec: &Spec, folder: &Path, port: u16) -> Child {
             return process;
         }
         let ended = process.try_wait().unwrap();
-        let said = || fs::read_to_string(log_file(folder)).unwrap_or_default();
+        let said = || fs::read_to_string(log_file(folder, port)).unwrap_or_default();
         assert!(ended.is_none(), "the server ended with {ended:?}:\n{}", said());
         assert!(tokio::time::Instant::now() < end, "the server is not ready within {START_LIMIT:?}:\n{}", said());
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
 
-fn log_file(folder: &Path) -> PathBuf {
-    folder.join("server.log")
+fn log_file(folder: &Path, port: u16) -> PathBuf {
+    folder.join(format!("server-{port}.log"))
 }

@@ -1,6 +1,7 @@
-//! The demo's company on a SQLite file of its own, and a node that is moved by hand: one chunk at a time, with or without
+//! The demo's company on a database of its own, and a node that is moved by hand: one chunk at a time, with or without
 //! its commit.
 
+use crate::support::ground::Ground;
 use async_trait::async_trait;
 use bytes::Bytes;
 use serde_json::Value;
@@ -23,8 +24,6 @@ use taskbell::core::task::{ErrorKind, State, Task};
 use taskbell::demo;
 use taskbell::handler::script::{PoolSettings, ScriptHandler, ScriptPool};
 use taskbell::handler::{ChunkContext, ChunkHost, ChunkIn, Counted, FileContent, Handler, HandlerError, TaskInfo};
-use taskbell::store::migrate::Mode;
-use taskbell::store::sqlite::{SqliteOptions, SqliteStore};
 use taskbell::store::{AskParams, Asked, ChunkCommit, ClaimParams, Committed, Reach, Store, SweepParams};
 
 /// The action that is a script.
@@ -46,11 +45,11 @@ impl Answered {
 }
 
 pub struct Company {
-    pub store: Arc<SqliteStore>,
+    pub store: Arc<dyn Store>,
     files: Arc<Files>,
     clock_shift_ms: Arc<AtomicI64>,
     script: OnceLock<Arc<dyn Handler>>,
-    folder: tempfile::TempDir,
+    ground: Ground,
 }
 
 /// What was uploaded, and what handlers kept.
@@ -61,7 +60,7 @@ struct Files {
 }
 
 struct Host {
-    store: Arc<SqliteStore>,
+    store: Arc<dyn Store>,
     files: Arc<Files>,
 }
 
@@ -105,12 +104,10 @@ fn user() -> Principal {
 
 impl Company {
     pub async fn open() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let options = SqliteOptions::new(folder.path().join("taskbell.db"));
-        let clock_shift_ms = options.clock_shift_ms.clone();
-        let store = SqliteStore::open(options, Mode::Apply, &mut |_, _, _| {}).await.unwrap();
-        demo::prepare(&store).await.unwrap();
-        Self { store: Arc::new(store), files: Arc::default(), clock_shift_ms, script: OnceLock::new(), folder }
+        let (ground, clock_shift_ms) = (Ground::usual().await, Arc::new(AtomicI64::new(0)));
+        let store = ground.open_shifted(clock_shift_ms.clone()).await;
+        demo::prepare(store.as_ref()).await.unwrap();
+        Self { store, files: Arc::default(), clock_shift_ms, script: OnceLock::new(), ground }
     }
 
     pub fn upload(&self, id: &str, text: impl Into<Bytes>) {
@@ -151,7 +148,7 @@ impl Company {
         let start = || -> Arc<dyn Handler> {
             let mut actions = Settings::load(None, std::iter::empty(), true).unwrap().settings.declared();
             actions.retain(|action| action.key == SCRIPT);
-            let path = self.folder.path().join("data/demo/clean-contacts.js");
+            let path = self.ground.path().join("data/demo/clean-contacts.js");
             actions[0].handler = HandlerRef::Script(path.clone());
             demo::unpack(&actions).unwrap();
             let exe = PathBuf::from(env!("CARGO_BIN_EXE_taskbell"));

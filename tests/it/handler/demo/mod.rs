@@ -11,7 +11,6 @@ use taskbell::core::chunk::Outcome;
 use taskbell::core::lifecycle::Ended;
 use taskbell::core::task::{ErrorKind, Rows, State};
 use taskbell::demo;
-use taskbell::store::Store as _;
 
 const CUSTOMERS: &str =
     "SELECT COUNT(*), COUNT(DISTINCT number), MIN(times_written), MAX(times_written) FROM customers";
