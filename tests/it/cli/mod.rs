@@ -5,6 +5,7 @@
 
 mod check_config;
 mod client;
+mod postgres;
 mod scripted;
 mod server;
 mod user;

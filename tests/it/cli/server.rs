@@ -169,7 +169,7 @@ async fn a_stopping_server_lets_a_watch_come_back() {
         let (id, folder) = (id.clone(), dir.path().to_owned());
         async move { alice.run(&folder, &["watch", &id]).await }
     });
-    client.until(&id, LIMIT, |task| task["progress"]["current"].as_i64() >= Some(1)).await;
+    client.until(&id, LIMIT, |task| task["progress"]["current"].as_i64() >= Some(2)).await;
     let status = tokio::time::timeout(Duration::from_secs(30), server.terminate()).await.expect("the drain ends");
     assert!(status.success());
     server.start_again().await;

@@ -1,7 +1,8 @@
 //! What one node does with its tasks: chunk by chunk to the end, through failures, stops, drains and takeovers.
 
-use crate::support::eventually;
+use crate::support::ground::Ground;
 use crate::support::node::{Node, SOON, action, alice, answer, click, closure, operator, short_settings};
+use crate::support::{eventually, on_each_database};
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -11,8 +12,19 @@ use taskbell::core::effect::{Effect, SqlValue};
 use taskbell::core::lifecycle::Ask;
 use taskbell::core::task::{ErrorKind, State};
 use taskbell::handler::{Handler, HandlerError};
-use taskbell::store::{Asked, Store};
+use taskbell::store::Asked;
 use tokio::sync::Notify;
+
+on_each_database! {
+    a_task_runs_chunk_by_chunk_to_its_true_end
+    a_planned_gap_frees_the_place_and_ends_by_itself
+    a_failing_chunk_is_retried_with_its_attempt_counted_until_attempts_are_used_up
+    each_kind_of_bad_handler_becomes_its_kind_of_error_and_the_node_goes_on
+    a_cancel_stops_at_the_next_checkpoint_and_a_resume_goes_on_from_it
+    a_forced_cancel_ends_at_once_and_the_late_chunk_changes_nothing
+    a_drain_hands_chunks_back_without_using_an_attempt_and_the_next_node_goes_on
+    effects_happen_with_the_checkpoint_and_a_refused_one_undoes_its_chunk_alone
+}
 
 fn one(action: Action, handler: Arc<dyn Handler>) -> Vec<(Action, Arc<dyn Handler>)> {
     vec![(action, handler)]
@@ -42,10 +54,8 @@ fn stuck_in_the_second(reached: Arc<Notify>) -> Arc<dyn Handler> {
     })
 }
 
-#[tokio::test]
-async fn a_task_runs_chunk_by_chunk_to_its_true_end() {
-    let folder = tempfile::tempdir().unwrap();
-    let node = Node::start(folder.path(), one(action("count"), counting())).await;
+async fn a_task_runs_chunk_by_chunk_to_its_true_end(ground: Arc<Ground>) {
+    let node = Node::start(&ground, one(action("count"), counting())).await;
     let id = node.click(click("count", json!({"to": 200}))).await;
     let task = node.until(id, State::Succeeded).await;
     assert_eq!((task.chunks, task.progress.current, task.progress.total), (20, 200, Some(200)));
@@ -56,24 +66,20 @@ async fn a_task_runs_chunk_by_chunk_to_its_true_end() {
     assert_eq!(words, ["submitted", "claimed", "done"]);
 }
 
-#[tokio::test]
-async fn a_planned_gap_frees_the_place_and_ends_by_itself() {
-    let folder = tempfile::tempdir().unwrap();
+async fn a_planned_gap_frees_the_place_and_ends_by_itself(ground: Arc<Ground>) {
     let gaps = closure(|call| async move {
         answer(json!({"hasMore": call.chunk < 4, "nextDelaySeconds": 0.05, "current": call.chunk}))
     });
     let mut settings = short_settings();
     // With a poll this slow, only the due instant itself can wake the claim in time.
     (settings.poll_ms, settings.parallelism) = (60_000, 1);
-    let node = Node::start_with(folder.path(), one(action("gaps"), gaps), settings).await;
+    let node = Node::start_with(&ground, one(action("gaps"), gaps), settings).await;
     let (a, b) = (node.click(click("gaps", json!({}))).await, node.click(click("gaps", json!({}))).await);
     assert_eq!(node.until(a, State::Succeeded).await.chunks, 4);
     assert_eq!(node.until(b, State::Succeeded).await.chunks, 4);
 }
 
-#[tokio::test]
-async fn a_failing_chunk_is_retried_with_its_attempt_counted_until_attempts_are_used_up() {
-    let folder = tempfile::tempdir().unwrap();
+async fn a_failing_chunk_is_retried_with_its_attempt_counted_until_attempts_are_used_up(ground: Arc<Ground>) {
     let flaky = closure(|call| async move {
         if call.chunk == 2 && call.attempt < 3 {
             return Err(HandlerError::retry("flaky", "Not yet."));
@@ -83,7 +89,7 @@ async fn a_failing_chunk_is_retried_with_its_attempt_counted_until_attempts_are_
         }
         answer(json!({"hasMore": true, "checkpoint": call.chunk, "current": call.chunk}))
     });
-    let node = Node::start(folder.path(), one(action("flaky"), flaky)).await;
+    let node = Node::start(&ground, one(action("flaky"), flaky)).await;
     let id = node.click(click("flaky", json!({}))).await;
     let task = node.until(id, State::Failed).await;
     assert_eq!((task.chunks, task.attempts, task.failures), (2, 3, 5));
@@ -92,16 +98,14 @@ async fn a_failing_chunk_is_retried_with_its_attempt_counted_until_attempts_are_
     assert_eq!(task.progress.current, 2, "frozen at what was committed");
 }
 
-#[tokio::test]
-async fn each_kind_of_bad_handler_becomes_its_kind_of_error_and_the_node_goes_on() {
-    let folder = tempfile::tempdir().unwrap();
+async fn each_kind_of_bad_handler_becomes_its_kind_of_error_and_the_node_goes_on(ground: Arc<Ground>) {
     let once = |key: &str| {
         let mut a = action(key);
         (a.retry.max_attempts, a.chunk_timeout_ms) = (1, 300);
         a
     };
     let node = Node::start(
-        folder.path(),
+        &ground,
         vec![
             (once("endless"), closure(|_| async { std::future::pending().await })),
             (once("panics"), closure(|_| async { panic!("a handler's own fault") })),
@@ -137,9 +141,7 @@ async fn each_kind_of_bad_handler_becomes_its_kind_of_error_and_the_node_goes_on
     }
 }
 
-#[tokio::test]
-async fn a_cancel_stops_at_the_next_checkpoint_and_a_resume_goes_on_from_it() {
-    let folder = tempfile::tempdir().unwrap();
+async fn a_cancel_stops_at_the_next_checkpoint_and_a_resume_goes_on_from_it(ground: Arc<Ground>) {
     let (reached, open) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let handler = {
         let (reached, open) = (reached.clone(), open.clone());
@@ -154,7 +156,7 @@ async fn a_cancel_stops_at_the_next_checkpoint_and_a_resume_goes_on_from_it() {
             }
         })
     };
-    let node = Node::start(folder.path(), one(action("steps"), handler)).await;
+    let node = Node::start(&ground, one(action("steps"), handler)).await;
     let id = node.click(click("steps", json!({}))).await;
     reached.notified().await;
     let asked = node.commands.ask(&alice(), id, Ask::Cancel, Some("enough".into())).await.unwrap();
@@ -168,9 +170,7 @@ async fn a_cancel_stops_at_the_next_checkpoint_and_a_resume_goes_on_from_it() {
     assert_eq!(node.until(id, State::Succeeded).await.chunks, 6);
 }
 
-#[tokio::test]
-async fn a_forced_cancel_ends_at_once_and_the_late_chunk_changes_nothing() {
-    let folder = tempfile::tempdir().unwrap();
+async fn a_forced_cancel_ends_at_once_and_the_late_chunk_changes_nothing(ground: Arc<Ground>) {
     let (reached, open) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let handler = {
         let (reached, open) = (reached.clone(), open.clone());
@@ -183,7 +183,7 @@ async fn a_forced_cancel_ends_at_once_and_the_late_chunk_changes_nothing() {
             }
         })
     };
-    let node = Node::start(folder.path(), one(action("slow"), handler)).await;
+    let node = Node::start(&ground, one(action("slow"), handler)).await;
     let id = node.click(click("slow", json!({}))).await;
     reached.notified().await;
     node.commands.ask(&operator(), id, Ask::ForceCancel, None).await.unwrap();
@@ -194,16 +194,14 @@ async fn a_forced_cancel_ends_at_once_and_the_late_chunk_changes_nothing() {
     assert_eq!(node.task(id).await, before);
 }
 
-#[tokio::test]
-async fn a_drain_hands_chunks_back_without_using_an_attempt_and_the_next_node_goes_on() {
-    let folder = tempfile::tempdir().unwrap();
+async fn a_drain_hands_chunks_back_without_using_an_attempt_and_the_next_node_goes_on(ground: Arc<Ground>) {
     let reached = Arc::new(Notify::new());
     let stuck = stuck_in_the_second(reached.clone());
     let mut settings = short_settings();
     settings.drain_grace_ms = 100;
     let mut slow = action("steps");
     slow.chunk_timeout_ms = 60_000;
-    let node = Node::start_with(folder.path(), one(slow, stuck), settings).await;
+    let node = Node::start_with(&ground, one(slow, stuck), settings).await;
     let id = node.click(click("steps", json!({}))).await;
     reached.notified().await;
     let store = node.store.clone();
@@ -212,14 +210,12 @@ async fn a_drain_hands_chunks_back_without_using_an_attempt_and_the_next_node_go
     assert_eq!((task.state, task.lease_until, task.attempts, task.reclaims), (State::Running, None, 0, 0));
     drop(store);
     let ends = closure(|call| async move { answer(json!({"hasMore": call.chunk < 3, "current": call.chunk})) });
-    let node = Node::start(folder.path(), one(action("steps"), ends)).await;
+    let node = Node::start(&ground, one(action("steps"), ends)).await;
     let task = node.until(id, State::Succeeded).await;
     assert_eq!((task.chunks, task.takeovers, task.fencing_token.0), (3, 0, 2));
 }
 
-#[tokio::test]
-async fn effects_happen_with_the_checkpoint_and_a_refused_one_undoes_its_chunk_alone() {
-    let folder = tempfile::tempdir().unwrap();
+async fn effects_happen_with_the_checkpoint_and_a_refused_one_undoes_its_chunk_alone(ground: Arc<Ground>) {
     let tries = Arc::new(AtomicI64::new(0));
     let handler = {
         let tries = tries.clone();
@@ -233,7 +229,7 @@ async fn effects_happen_with_the_checkpoint_and_a_refused_one_undoes_its_chunk_a
             }
         })
     };
-    let node = Node::start(folder.path(), one(action("effects"), handler)).await;
+    let node = Node::start(&ground, one(action("effects"), handler)).await;
     let table = Effect { sql: "CREATE TABLE ledger (item INTEGER PRIMARY KEY)", rows: vec![Vec::new()] };
     node.store.execute(vec![table]).await.unwrap();
     let id = node.click(click("effects", json!({}))).await;
@@ -245,18 +241,18 @@ async fn effects_happen_with_the_checkpoint_and_a_refused_one_undoes_its_chunk_a
 
 #[tokio::test]
 async fn after_a_crash_the_next_start_takes_every_lease_and_goes_on_at_once() {
-    let folder = tempfile::tempdir().unwrap();
+    let ground = Ground::sqlite().await;
     let reached = Arc::new(Notify::new());
     let stuck = stuck_in_the_second(reached.clone());
     let mut settings = short_settings();
     // Leases that outlive the test: only the sweep at the start can free them.
     (settings.lease_ms, settings.heartbeat_ms) = (600_000, 200_000);
-    let node = Node::start_with(folder.path(), one(action("steps"), stuck), settings.clone()).await;
+    let node = Node::start_with(&ground, one(action("steps"), stuck), settings.clone()).await;
     let id = node.click(click("steps", json!({}))).await;
     reached.notified().await;
     drop(node);
     let ends = closure(|call| async move { answer(json!({"hasMore": call.chunk < 3, "current": call.chunk})) });
-    let node = Node::start_with(folder.path(), one(action("steps"), ends), settings).await;
+    let node = Node::start_with(&ground, one(action("steps"), ends), settings).await;
     let task = tokio::time::timeout(Duration::from_secs(5), node.until(id, State::Succeeded)).await.unwrap();
     assert_eq!((task.chunks, task.takeovers, task.attempts), (3, 1, 0));
 }

@@ -3,3 +3,5 @@
 mod engine;
 mod full_disk;
 mod logbook;
+mod nodes;
+mod outage;
