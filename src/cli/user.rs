@@ -30,6 +30,11 @@ pub fn run(config: Option<&Path>, command: &UserCommand) -> ExitCode {
 fn told(config: Option<&Path>, command: &UserCommand) -> Result<String, String> {
     let loaded = Settings::load(config, environment(), false).map_err(|faults| faults.to_string())?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| e.to_string())?;
+    if loaded.demo {
+        eprintln!(
+            "taskbell: these are the users of the demo's database, and the demo signs nobody in by password: name a configuration by --config"
+        );
+    }
     runtime.block_on(async {
         let open = Accounts::open(&loaded.settings);
         match command {

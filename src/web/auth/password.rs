@@ -87,6 +87,26 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn few_are_proven_at_once_few_wait_and_the_others_are_sent_away() {
+        let passwords = Arc::new(Passwords { at_once: Arc::new(Semaphore::new(1)), waiting: Semaphore::new(2) });
+        let turn = passwords.at_once.clone().acquire_owned().await.unwrap();
+        let prove = || {
+            let passwords = passwords.clone();
+            tokio::spawn(async move { passwords.prove("correct horse".into(), None).await })
+        };
+        let waiting = [prove(), prove()];
+        while passwords.waiting.available_permits() > 0 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(prove().await.unwrap().unwrap_err().code, Code::Busy);
+        drop(turn);
+        for one in waiting {
+            assert!(!one.await.unwrap().unwrap());
+        }
+        assert!(!prove().await.unwrap().unwrap(), "there is room again");
+    }
+
+    #[tokio::test]
     async fn only_the_right_password_fits_its_hash_and_nothing_fits_nobodys() {
         let (passwords, hash) = (Passwords::default(), hash_password("correct horse").unwrap());
         assert!(passwords.prove("correct horse".into(), Some(hash.clone())).await.unwrap());

@@ -1,21 +1,15 @@
 //! Tokens of configured issuers, on the API and on the WebSocket. What a token must hold to be taken is told rule by rule
 //! beside the code; here it is told what a taken one may do, and for how long.
 
-use crate::support::api::{Api, Client, LISTED, send};
-use futures_util::{SinkExt, StreamExt};
+use crate::support::api::{Api, Client, LISTED, principal, send};
+use crate::support::socket::Socket;
 use jsonwebtoken::{EncodingKey, Header, encode};
 use reqwest::Method;
-use serde_json::{Value, json};
-use std::time::Duration;
+use serde_json::json;
 use taskbell::core::principal::Role;
 use taskbell::web::auth::jwt::{Algorithm, Issuer, IssuerParts, Issuers};
-use tokio::net::TcpStream;
-use tokio_tungstenite::tungstenite::Message;
-use tokio_tungstenite::tungstenite::client::IntoClientRequest;
-use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
 const SECRET: &str = "a shared secret of 32 bytes or so";
-const LIMIT: Duration = Duration::from_secs(30);
 
 async fn start() -> Api {
     let erp = IssuerParts {
@@ -38,51 +32,6 @@ fn token(api: &Api, user: &str, role: &str, seconds: i64) -> String {
 
 fn with(api: &Api, token: &str) -> Client {
     api.nobody().with_key(Some(token.to_owned()))
-}
-
-struct Socket(WebSocketStream<MaybeTlsStream<TcpStream>>);
-
-impl Socket {
-    async fn open(api: &Api, headers: &[(&'static str, &str)]) -> Self {
-        let mut request = format!("{}/api/v1/ws", api.base.replace("http", "ws")).into_client_request().unwrap();
-        request.headers_mut().insert("sec-websocket-protocol", "taskbell.v1".parse().unwrap());
-        for (name, value) in headers {
-            request.headers_mut().insert(*name, value.parse().unwrap());
-        }
-        Self(connect_async(request).await.unwrap().0)
-    }
-
-    async fn say(&mut self, frame: Value) {
-        self.0.send(Message::text(frame.to_string())).await.unwrap();
-    }
-
-    async fn next(&mut self) -> Message {
-        tokio::time::timeout(LIMIT, self.0.next()).await.expect("something comes").unwrap().unwrap()
-    }
-
-    /// The next frame of a kind.
-    async fn frame(&mut self, t: &str) -> Value {
-        loop {
-            match self.next().await {
-                Message::Text(text) => {
-                    let frame: Value = serde_json::from_str(&text).unwrap();
-                    if frame["t"] == t {
-                        return frame;
-                    }
-                }
-                Message::Close(close) => panic!("{t} was to come, not a close: {close:?}"),
-                _ => {}
-            }
-        }
-    }
-
-    async fn close_code(&mut self) -> u16 {
-        loop {
-            if let Message::Close(frame) = self.next().await {
-                return frame.unwrap().code.into();
-            }
-        }
-    }
 }
 
 #[tokio::test]
@@ -118,8 +67,7 @@ async fn a_refused_token_says_why_once_its_signature_was_right_and_counts_for_no
         assert!(answer.text.contains(told) && !answer.text.contains(SECRET), "{}", answer.text);
         assert_eq!(answer.header("www-authenticate"), "Bearer");
     }
-    let cookie =
-        format!("__Host-taskbell={}", api.session(crate::support::api::principal("default", "a", Role::User)).await);
+    let cookie = format!("__Host-taskbell={}", api.session(principal("default", "a", Role::User)).await);
     let wrong = api.nobody().request(Method::GET, "/api/v1/tasks").bearer_auth("wrong").header("cookie", cookie);
     assert_eq!(send(wrong).await.status, 401, "a cookie does not make a wrong token good");
 }
@@ -143,13 +91,13 @@ async fn a_token_opens_a_socket_by_header_or_in_the_hello_from_a_listed_page_or_
     for (headers, in_hello) in
         [(vec![("authorization", bearer.as_str())], false), (vec![], true), (vec![("origin", LISTED)], true)]
     {
-        let mut socket = Socket::open(&api, &headers).await;
+        let mut socket = Socket::open(&api.base, &headers).await;
         socket.say(json!({"t": "hello", "token": in_hello.then_some(&token)})).await;
         socket.frame("welcome").await;
         assert_eq!(socket.frame("snap").await["items"], json!([]), "{headers:?}");
     }
     for bad in [format!("{token}x"), self::token(&api, "root", "platform", 600), "x".repeat(20_000)] {
-        let mut socket = Socket::open(&api, &[]).await;
+        let mut socket = Socket::open(&api.base, &[]).await;
         socket.say(json!({"t": "hello", "token": bad})).await;
         assert_eq!(socket.frame("err").await["code"], "unauthorized");
         assert_eq!(socket.close_code().await, 4001);
@@ -159,7 +107,7 @@ async fn a_token_opens_a_socket_by_header_or_in_the_hello_from_a_listed_page_or_
 #[tokio::test]
 async fn a_socket_is_warned_before_its_token_ends_and_does_not_outlive_it() {
     let api = start().await;
-    let mut socket = Socket::open(&api, &[]).await;
+    let mut socket = Socket::open(&api.base, &[]).await;
     socket.say(json!({"t": "hello", "token": token(&api, "alice", "user", 4)})).await;
     let left = socket.frame("auth").await["expiresInMs"].as_i64().unwrap();
     assert!((1..=4_000).contains(&left), "{left}");
@@ -170,7 +118,7 @@ async fn a_socket_is_warned_before_its_token_ends_and_does_not_outlive_it() {
 #[tokio::test]
 async fn a_new_token_of_the_same_user_goes_on_with_the_socket_and_no_other_does() {
     let api = start().await;
-    let mut socket = Socket::open(&api, &[]).await;
+    let mut socket = Socket::open(&api.base, &[]).await;
     socket.say(json!({"t": "hello", "token": token(&api, "alice", "user", 5)})).await;
     socket.frame("auth").await;
     for (other, code) in [

@@ -1,9 +1,11 @@
 //! The sign-in by name and password: what it takes, what it refuses, how long it lasts, and what ends it.
 
 use crate::support::api::{Answer, Api, LISTED, send};
+use crate::support::socket::Socket;
 use reqwest::Method;
 use reqwest::redirect::Policy;
 use serde_json::json;
+use std::time::{Duration, Instant};
 use taskbell::core::principal::Role;
 use taskbell::store::UserChange;
 use taskbell::store::accounts::{SESSION_IDLE_MS, SESSION_MS};
@@ -282,8 +284,37 @@ async fn outside_of_the_demo_its_users_do_not_exist() {
     assert_eq!(get(&demo, "/api/v1/tasks", &cookie(&sign_in(&demo, "admin", "").await)).await.status, 200);
 }
 
+#[tokio::test]
+async fn s4_sockets_of_a_session_end_within_seconds_of_its_sign_out_or_of_a_change_of_its_user() {
+    let api = Api::start().await;
+    let (first, second) = (alice(&api).await, cookie(&sign_in(&api, "alice", PASSWORD).await));
+    let open = async |cookie: &str| {
+        let mut socket = Socket::open(&api.base, &[("origin", &api.base), ("cookie", cookie)]).await;
+        socket.say(json!({"t": "hello"})).await;
+        socket.frame("snap").await;
+        socket
+    };
+    let (mut ended, mut kept) = (open(&first).await, open(&second).await);
+    let page = get(&api, "/", &first).await.text;
+    let token = page.split("name=\"csrf\" value=\"").nth(1).unwrap().split('"').next().unwrap();
+    let headers = [("origin", api.base.as_str()), ("cookie", first.as_str())];
+    let started = Instant::now();
+    assert_eq!(post(&api, "/logout", &[("csrf", token)], &headers).await.status, 303);
+    assert_eq!(ended.close_code().await, 4001);
+    assert!(started.elapsed() < Duration::from_secs(5));
+    kept.say(json!({"t": "sync"})).await;
+    kept.frame("snap").await;
+    // As another node, or the command line, does it: only the database knows.
+    let role = UserChange { password: None, role: Some(Role::Operator) };
+    let started = Instant::now();
+    assert!(api.node.store.change_user("alice", role, api.state.clock.now()).await.unwrap());
+    assert_eq!(kept.close_code().await, 4001);
+    assert!(started.elapsed() < Duration::from_secs(5));
+}
+
 /// The pages and files that anybody may have; every other route needs somebody who is signed in.
-const OPEN: &[(&str, &str)] = &[("GET", "/login"), ("POST", "/login"), ("POST", "/lang"), ("GET", "/static/{*path}")];
+const OPEN: &[(&str, &str)] =
+    &[("GET", "/login"), ("POST", "/login"), ("POST", "/lang"), ("GET", "/static/{*path}"), ("GET", "/api/docs")];
 
 #[tokio::test]
 async fn outside_of_the_demo_every_page_and_form_leads_a_stranger_to_the_sign_in() {
@@ -321,7 +352,7 @@ async fn outside_of_the_demo_every_page_and_form_leads_a_stranger_to_the_sign_in
         }
     }
     assert!(count >= 8, "{count}");
-    for path in ["/login", "/static/pages.css", "/healthz", "/readyz"] {
+    for path in ["/login", "/static/pages.css", "/healthz", "/readyz", "/api/docs", "/api/openapi.json"] {
         assert_eq!(api.nobody().get(path).await.status, 200, "{path}");
     }
     let state = api.alice().await.get(&format!("/api/v1/tasks/{id}")).await.json["state"].clone();

@@ -11,6 +11,7 @@ pub mod postgres;
 pub mod proxy;
 #[allow(dead_code, reason = "the browser tests use it too, and each binary a part of it")]
 pub mod server;
+pub mod socket;
 pub mod waiting;
 
 pub use waiting::eventually;
