@@ -127,7 +127,8 @@ impl Renderer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Facts {
     pub revision: Revision,
-    state: State,
+    /// Absent for a task that is deleted.
+    state: Option<State>,
     attempts: u32,
     retrying: bool,
     stopping: bool,
@@ -140,7 +141,7 @@ impl Facts {
     pub fn of(task: &Task) -> Self {
         Self {
             revision: task.revision,
-            state: task.state,
+            state: Some(task.state),
             attempts: task.attempts,
             retrying: task.wait == Some(WaitReason::Retry),
             stopping: task.stop.is_some(),
@@ -154,7 +155,7 @@ impl Facts {
     pub fn gone(revision: Revision) -> Self {
         Self {
             revision,
-            state: State::Cancelled,
+            state: None,
             attempts: 0,
             retrying: false,
             stopping: false,

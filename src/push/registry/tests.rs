@@ -5,6 +5,7 @@ use crate::core::ids::Revision;
 use crate::core::lifecycle::Step;
 use crate::core::principal::{Principal, Role};
 use crate::core::submit::Submit;
+use crate::core::task::State;
 
 const NOW: Mono = Mono(1_000);
 
@@ -53,9 +54,13 @@ fn a_late_announcement_does_not_bring_a_deleted_task_back() {
         revision: Revision(4),
         head: Head(4),
     };
-    registry.dispatch(&[Change::Task(Box::new(task(2))), deleted.clone()], NOW);
-    let told = mailbox.take(true).changes;
-    assert!(!told.is_empty() && told.iter().all(|(_, told)| matches!(told.what, What::Gone(Revision(4)))), "{told:?}");
+    let ended = Task { state: State::Cancelled, ..task(2) };
+    registry.dispatch(&[Change::Task(Box::new(ended))], NOW);
+    mailbox.take(true);
+    registry.dispatch(std::slice::from_ref(&deleted), NOW);
+    let told = mailbox.take(false).changes;
+    let gone = |told: &Delivery| told.urgent && matches!(told.what, What::Gone(Revision(4)));
+    assert!(!told.is_empty() && told.iter().all(|(_, told)| gone(told)), "a deletion is told at once: {told:?}");
     registry.dispatch(&[Change::Task(Box::new(task(3))), deleted], NOW);
     assert!(mailbox.take(true).changes.is_empty(), "what came late or twice is no news");
 }
