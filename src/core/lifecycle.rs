@@ -78,6 +78,20 @@ pub enum Ended {
     Stale,
 }
 
+impl Ended {
+    /// Whether the node that reported the end of a chunk under a token runs the next one at once; `task` is as it is after
+    /// the commit. A repeated end may answer a commit whose first answer was lost: if that one kept the lease, the work goes
+    /// on there.
+    #[must_use]
+    pub fn keeps_lease(self, task: &Task, token: FencingToken, chunk: i64) -> bool {
+        match self {
+            Self::Applied { continues } => continues,
+            Self::Repeated => task.under_way() && task.fencing_token == token && task.chunks == chunk,
+            Self::Stale => false,
+        }
+    }
+}
+
 /// How a chunk's end is judged.
 #[derive(Clone, Copy, Debug)]
 pub struct EndTerms {

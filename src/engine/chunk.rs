@@ -118,16 +118,10 @@ fn follow_up(
         let detail = error.detail.as_ref().map(|d| format!("\n{d}")).unwrap_or_default();
         engine.logbook.log(origin, Level::Error, "taskbell", &(text + &detail));
     }
-    // A repeated end may answer a commit whose first answer was lost: if that one kept the lease, the work goes on here.
-    let kept = match committed.ended {
-        Ended::Applied { continues } => continues,
-        Ended::Repeated => task.under_way() && task.fencing_token == origin.token && task.chunks == origin.chunk,
-        Ended::Stale => {
-            tracing::warn!(task = %task.id, chunk = origin.chunk, "a chunk's end came too late and changed nothing");
-            false
-        }
-    };
-    if !kept {
+    if committed.ended == Ended::Stale {
+        tracing::warn!(task = %task.id, chunk = origin.chunk, "a chunk's end came too late and changed nothing");
+    }
+    if !committed.ended.keeps_lease(&task, origin.token, origin.chunk) {
         return None;
     }
     engine.running.renewed(task.id, task.fencing_token, engine.lease_end_from_now());

@@ -58,6 +58,14 @@ pub struct Have {
     pub head: Option<i64>,
 }
 
+impl Have {
+    /// The head that it knows of this incarnation; what it knows of another one is worth nothing.
+    #[must_use]
+    pub fn head_in(&self, epoch: &str) -> Option<Head> {
+        self.head.filter(|_| self.epoch.as_deref() == Some(epoch)).map(Head)
+    }
+}
+
 /// A topic by name.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Topic {

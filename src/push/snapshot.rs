@@ -30,6 +30,40 @@ pub struct Snapshot {
     pub counts: CountsView,
 }
 
+/// For what a snapshot of a center is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// The page asked, and has everything up to this head of this database's incarnation.
+    Answer(Option<Head>),
+    /// Something may have been missed.
+    IfNewer,
+    /// Time alone has changed what is shown, or something was taken to be sent and was not.
+    Anew,
+}
+
+/// What is told for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owed {
+    /// That the page has everything.
+    Same,
+    /// Nothing: it was told everything.
+    Nothing,
+    /// A snapshot.
+    Snapshot,
+}
+
+impl Wanted {
+    /// What is owed to a page that was told everything up to `told`, when the database's head is `head`.
+    #[must_use]
+    pub fn owed(self, head: Head, told: Option<Head>) -> Owed {
+        match self {
+            Self::Answer(have) if have == Some(head) => Owed::Same,
+            Self::IfNewer if told == Some(head) => Owed::Nothing,
+            _ => Owed::Snapshot,
+        }
+    }
+}
+
 /// One owner's reading under way, or the last one.
 type Flight = tokio::sync::Mutex<Option<(Mono, Arc<Snapshot>)>>;
 

@@ -4,9 +4,9 @@
 //! caller may not see are answered alike. Nothing here changes a task: that goes over HTTP.
 
 use super::super::protocol::{ClientFrame, ErrorCode, Fault, ME, Sub, close};
+use super::super::snapshot::Wanted;
 use super::super::socket::{Incoming, Socket};
 use super::tail::Tail;
-use super::tell::Wanted;
 use super::{End, Identity, Session};
 use crate::core::ids::TaskId;
 use crate::core::principal::Scope;
@@ -64,7 +64,7 @@ impl<S: Socket> Session<'_, S> {
                 self.visible = view.visible;
                 Ok(())
             }
-            ClientFrame::Sync(sync) => self.tell_center(Wanted::Answer(sync.have)).await,
+            ClientFrame::Sync(sync) => self.tell_center(self.wanted(sync.have)).await,
             ClientFrame::Refresh(refresh) => self.refresh(refresh.token).await,
             ClientFrame::Unsub(topic) => {
                 if let Topic::Task(Some(id)) = Topic::read(&topic.topic) {

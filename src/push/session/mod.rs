@@ -19,6 +19,7 @@ mod wire;
 use super::hub::{Hub, Registration};
 use super::item::Viewer;
 use super::protocol::{Have, Live, ServerFrame, close};
+use super::snapshot::Wanted;
 use super::socket::Socket;
 use crate::core::ids::{Head, TaskId};
 use crate::core::principal::Principal;
@@ -117,7 +118,7 @@ struct Session<'w, S> {
 
 impl<S: Socket> Session<'_, S> {
     async fn live(&mut self, have: Option<Have>) -> Result<Infallible, End> {
-        Box::pin(self.tell_center(tell::Wanted::Answer(have))).await?;
+        Box::pin(self.tell_center(self.wanted(have))).await?;
         loop {
             let (now, due) = (self.now(), self.due());
             if due <= now {
@@ -134,6 +135,11 @@ impl<S: Socket> Session<'_, S> {
                 () = tokio::time::sleep(sleep) => {}
             }
         }
+    }
+
+    /// The center, for a page that has this already.
+    fn wanted(&self, have: Option<Have>) -> Wanted {
+        Wanted::Answer(have.and_then(|have| have.head_in(self.hub.store.epoch())))
     }
 
     /// The head for a frame: all up to it was sent.

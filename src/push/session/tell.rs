@@ -6,9 +6,9 @@
 use super::super::hub::Hub;
 use super::super::item::{Item, Viewer};
 use super::super::mailbox::{Delivery, Lane, Taken, What};
-use super::super::protocol::{CountsView, ErrorCode, Have, Live, ME, ServerFrame, close};
+use super::super::protocol::{CountsView, ErrorCode, Live, ME, ServerFrame, close};
 use super::super::registry::OwnerKey;
-use super::super::snapshot::Snapshot;
+use super::super::snapshot::{Owed, Snapshot, Wanted};
 use super::super::socket::Socket;
 use super::{End, Session};
 use crate::core::ids::{Head, TaskId};
@@ -19,16 +19,6 @@ use std::sync::Arc;
 
 /// How long after a failed reading the store is asked again, ms; jitter comes on top.
 const AGAIN_MS: u64 = 1_000;
-
-/// For what a snapshot of the center is sent.
-pub(super) enum Wanted {
-    /// The client asked: it gets one, or `same` where it has it all.
-    Answer(Option<Have>),
-    /// Something may have been missed: it gets one if it was.
-    IfNewer,
-    /// Time alone has changed what is shown: it gets one.
-    Anew,
-}
 
 enum Center {
     Same(Head),
@@ -267,12 +257,10 @@ impl<S: Socket> Session<'_, S> {
 
 async fn read_center(hub: &Hub, key: &OwnerKey, viewer: &Viewer, told: Option<Head>, wanted: Wanted) -> Stored<Center> {
     let head = hub.store.head(&key.0, &key.1).await?;
-    match wanted {
-        Wanted::Answer(Some(have)) if have.epoch.as_deref() == Some(hub.store.epoch()) && have.head == Some(head.0) => {
-            return Ok(Center::Same(head));
-        }
-        Wanted::IfNewer if told == Some(head) => return Ok(Center::NotNewer(head)),
-        _ => {}
+    match wanted.owed(head, told) {
+        Owed::Same => return Ok(Center::Same(head)),
+        Owed::Nothing => return Ok(Center::NotNewer(head)),
+        Owed::Snapshot => {}
     }
     let snapshot = hub.snapshots.read(key, head).await?;
     let texts = hub.renderer.render(viewer, &snapshot.items).await?;
