@@ -76,7 +76,8 @@ impl<'a> Chunk<'a> {
         report: impl Fn(Reported),
     ) -> (ChunkEnd, Vec<Effect>) {
         let (world, dice) = (&node.world, &node.world.dice);
-        if world.fault(20) {
+        let rate = world.rates.handler;
+        if world.fault(rate) {
             node.sleep(2 * CHUNK_TIMEOUT_MS).await;
         }
         let until = (self.from + self.per).min(self.items);
@@ -92,10 +93,10 @@ impl<'a> Chunk<'a> {
             }
         }
         match () {
-            () if world.fault(10) => (ChunkEnd::HandedBack, Vec::new()),
-            () if world.fault(10) => self.failed(ErrorKind::Permanent),
-            () if world.fault(60) => self.failed(ErrorKind::Handler),
-            () => (self.answer(node, done), self.rows(done, world.fault(20))),
+            () if world.fault(rate) => (ChunkEnd::HandedBack, Vec::new()),
+            () if world.fault(rate) => self.failed(ErrorKind::Permanent),
+            () if world.fault(4 * rate) => self.failed(ErrorKind::Handler),
+            () => (self.answer(node, done), self.rows(done, world.fault(rate))),
         }
     }
 

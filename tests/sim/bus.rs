@@ -30,14 +30,15 @@ impl Bus {
     /// Tells all nodes, the one that tells included.
     pub fn publish(&self, world: &World, signal: &Signal) {
         for inbox in &self.inboxes {
-            if world.fault(30) {
+            let rate = world.rates.bus;
+            if world.fault(rate) {
                 if world.fault(200) {
                     self.put(world, inbox, 0, Signal::Missed);
                 }
                 continue;
             }
-            for _ in 0..1 + usize::from(world.fault(30)) {
-                let late_ms = if world.fault(100) { world.dice.between(1..1_500) } else { 0 };
+            for _ in 0..1 + usize::from(world.fault(rate)) {
+                let late_ms = if world.fault(3 * rate) { world.dice.between(1..1_500) } else { 0 };
                 self.put(world, inbox, late_ms, signal.clone());
             }
         }

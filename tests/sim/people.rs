@@ -9,9 +9,9 @@ use taskbell::bus::Signal;
 use taskbell::core::ids::TaskId;
 use taskbell::core::lifecycle::Ask;
 use taskbell::core::principal::{Principal, Role, Scope};
-use taskbell::core::submit::{KeyClaim, KeyKind, SlotClaim, Submit};
+use taskbell::core::submit::{KeyClaim, KeyKind, SlotClaim, Submit, SubmitRefusal, Submitted};
 use taskbell::core::task::{Concurrency, State};
-use taskbell::store::{AskParams, Mark, MarkParams, Store};
+use taskbell::store::{AskParams, Asked, Mark, MarkParams, Store};
 
 /// How often a click is sent again while its answer is missing.
 const TRIES: usize = 6;
@@ -52,6 +52,7 @@ async fn insist(world: &Arc<World>, mut clicks: Vec<Submit>) {
             if let Some(Ok(answers)) = world.ask(node.group, async move { on.submit(&items).await }).await {
                 let mut model = world.model.lock().unwrap();
                 for (click, answer) in clicks.iter().zip(&answers) {
+                    world.seen.note("click", case_of(answer));
                     world.check(match answer.task() {
                         Some(task) => model.accept(task.id),
                         None => model.refuse(click.id),
@@ -61,6 +62,18 @@ async fn insist(world: &Arc<World>, mut clicks: Vec<Submit>) {
             }
         }
         world.time.sleep(world.dice.between(50..1_500)).await;
+    }
+}
+
+fn case_of(answer: &Submitted) -> &'static str {
+    match answer {
+        Submitted::Created(_) => "created",
+        Submitted::Replayed(_) => "replayed",
+        Submitted::Skipped(_) => "skipped",
+        Submitted::Refused(SubmitRefusal::IdempotencyMismatch { .. }) => "mismatch",
+        Submitted::Refused(SubmitRefusal::IdempotencyConflict) => "idempotency conflict",
+        Submitted::Refused(SubmitRefusal::ConcurrencyConflict { .. }) => "concurrency conflict",
+        Submitted::Refused(SubmitRefusal::KeyQueueFull { .. }) => "queue full",
     }
 }
 
@@ -85,10 +98,10 @@ fn click(world: &World, caller: &Principal) -> Submit {
         }),
         params,
         priority: *dice.one(&[0, 0, 0, -1, 2]),
-        run_at: dice.chance(80).then(|| world.now().plus(dice.between(-1_000..15_000))),
+        run_at: dice.chance(80).then(|| world.now().plus(dice.between(-1_000..6_000))),
         undo_window_ms: *dice.one(&[0, 0, 0, 500]),
         max_attempts: RETRY.max_attempts,
-        timeout_ms: dice.chance(50).then(|| dice.between(2_000..20_000)),
+        timeout_ms: dice.chance(120).then(|| dice.between(2_000..15_000)),
         retry_of: None,
     }
 }
@@ -142,7 +155,22 @@ pub async fn meddle(world: Arc<World>) {
                 world.tell(|| format!("{} asks {ask:?} of {ids:?}", who.user));
                 let asks =
                     ids.into_iter().map(|task| AskParams { caller: who.clone(), task, ask, reason: None }).collect();
-                world.ask(node.group, async move { on.store.ask(asks).await.map(|w| drop(on.announce(w))) }).await
+                world
+                    .ask(node.group, async move {
+                        for asked in on.announce(on.store.ask(asks).await?) {
+                            on.world.seen.note(
+                                "ask",
+                                match asked {
+                                    Asked::Done { .. } => "done",
+                                    Asked::Refused(_) => "refused",
+                                    Asked::Superseded => "superseded",
+                                    Asked::NotFound => "not found",
+                                },
+                            );
+                        }
+                        Ok(())
+                    })
+                    .await
             }
         };
         drop(done);

@@ -2,13 +2,14 @@
 
 use crate::plant::Plant;
 use crate::run::run;
+use crate::seen::Seen;
 use crate::violation::Invariant;
 
 /// So many seeds have to be enough.
 const SEEDS: u64 = 100;
 
 fn turns_red(plant: Plant, broken: Invariant) {
-    let failure = (0..SEEDS).find_map(|seed| run(seed, crate::STEPS, Some(plant)).err());
+    let failure = (0..SEEDS).find_map(|seed| run(seed, crate::STEPS, Some(plant), &Seen::default()).err());
     let failure = failure.unwrap_or_else(|| panic!("{plant:?} went unnoticed for {SEEDS} seeds"));
     assert_eq!(failure.violation.invariant, broken, "{plant:?} was found as something else:\n{failure}");
     assert!(!failure.events.is_empty() && failure.to_string().contains("SIM_SEED="), "it tells how to see it again");

@@ -5,6 +5,7 @@ use crate::node::Node;
 use crate::people::{OWNERS, click_on, meddle, settle};
 use crate::plant::Plant;
 use crate::scheduler::Scheduler;
+use crate::seen::Seen;
 use crate::violation::{Checked, Invariant, Violation, must};
 use crate::watcher::{Page, look};
 use crate::weather::rage;
@@ -15,7 +16,6 @@ use std::fmt;
 use std::ops::AddAssign;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
-use taskbell::core::task::Task;
 use taskbell::store::{ListParams, Store};
 
 /// How often the whole table is looked at, steps.
@@ -24,6 +24,8 @@ const WHOLE_EVERY: usize = 100;
 const END_MS: i64 = 10 * crate::node::LEASE_MS;
 /// How long pages may take to show it, ms.
 const SHOW_MS: i64 = 8_000;
+/// How often pages are looked at then, steps.
+const SHOW_STEPS: usize = 20;
 /// No end takes more steps than this.
 const END_STEPS: usize = 100_000;
 
@@ -77,18 +79,19 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Runs a seed; one that fails is run again, to tell what happened.
-pub fn run(seed: u64, steps: usize, plant: Option<Plant>) -> Result<Figures, Box<Failure>> {
-    let quick = attempt(seed, steps, plant, false);
+/// Runs a seed, and adds to `seen` what it met; one that fails is run again, to tell what happened.
+pub fn run(seed: u64, steps: usize, plant: Option<Plant>, seen: &Seen) -> Result<Figures, Box<Failure>> {
+    let quick = attempt(seed, steps, plant, false, seen);
     match quick {
-        Err(_) => Err(attempt(seed, steps, plant, true).expect_err("a seed that failed fails again")),
+        Err(_) => Err(attempt(seed, steps, plant, true, seen).expect_err("a seed that failed fails again")),
         figures => figures,
     }
 }
 
-fn attempt(seed: u64, steps: usize, plant: Option<Plant>, told: bool) -> Result<Figures, Box<Failure>> {
+fn attempt(seed: u64, steps: usize, plant: Option<Plant>, told: bool, seen: &Seen) -> Result<Figures, Box<Failure>> {
     let mut play = Play::new(seed, plant, told);
     let ended = catch_unwind(AssertUnwindSafe(|| play.through(steps)));
+    seen.add(&play.world.seen);
     let violation = match ended {
         Ok(Ok(())) => return Ok(play.figures()),
         Ok(Err(violation)) => violation,
@@ -106,6 +109,8 @@ struct Play {
     scheduler: Scheduler,
     pages: Vec<Arc<Mutex<Page>>>,
     step: usize,
+    /// Steps before the faults stop.
+    storm: usize,
 }
 
 impl Play {
@@ -124,7 +129,7 @@ impl Play {
         for page in &pages {
             time.spawn(0, look(world.clone(), page.clone()));
         }
-        Self { world, scheduler, pages, step: 0 }
+        Self { world, scheduler, pages, step: 0, storm: 0 }
     }
 
     fn figures(&self) -> Figures {
@@ -138,6 +143,7 @@ impl Play {
     }
 
     fn through(&mut self, steps: usize) -> Checked {
+        self.storm = steps;
         for _ in 0..steps {
             self.one()?;
         }
@@ -175,29 +181,38 @@ impl Play {
     /// Every task ends within ten leases.
     fn all_ends(&mut self) -> Checked {
         let end = self.world.time.now() + END_MS;
-        for _ in 0..END_STEPS {
+        while !self.world.model.lock().unwrap().all_ended() {
             self.one()?;
-            let open: Vec<Task> =
-                self.world.model.lock().unwrap().rows().filter(|t| !t.state.is_final()).cloned().collect();
-            if open.is_empty() {
-                return Ok(());
-            }
-            must(self.world.time.now() < end, Invariant::Liveness, || format!("not ended: {open:#?}"))?;
+            let late = self.world.time.now() >= end || self.step > self.storm + END_STEPS;
+            must(!late, Invariant::Liveness, || self.world.model.lock().unwrap().open())?;
         }
-        must(false, Invariant::Liveness, || "the end takes more steps than it may".into())
+        Ok(())
     }
 
     /// Then nothing is held, and every page shows the rows.
     fn all_shows(&mut self) -> Checked {
         let end = self.world.time.now() + SHOW_MS;
-        while self.world.time.now() < end {
-            self.one()?;
+        loop {
+            let shows = self.at_rest().and_then(|()| self.shown());
+            if shows.is_ok() || self.world.time.now() >= end {
+                return shows.and_then(|()| self.whole());
+            }
+            for _ in 0..SHOW_STEPS {
+                self.one()?;
+            }
         }
-        self.whole()?;
+    }
+
+    fn at_rest(&self) -> Checked {
         for node in (0..self.world.machines.len()).filter_map(|n| self.world.node(n)) {
             let busy = node.running.held();
             must(busy.is_empty(), Invariant::AtRest, || format!("{} still runs {busy:?}", node.name))?;
         }
+        let free = self.world.memory.begin().now_or_never();
+        must(free.is_some(), Invariant::AtRest, || "a transaction is still open".into())
+    }
+
+    fn shown(&self) -> Checked {
         let model = self.world.model.lock().unwrap();
         self.pages.iter().try_for_each(|page| page.lock().unwrap().check(model.rows()))
     }

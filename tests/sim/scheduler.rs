@@ -168,20 +168,20 @@ impl Scheduler {
     /// One of those that can go on and are not frozen.
     fn choose(&self, dice: &Dice) -> Option<(u64, Group)> {
         let ready = self.ready.lock().unwrap();
-        let frozen = self.time.frozen.lock().unwrap();
+        let mut frozen = self.time.frozen.lock().unwrap();
         let now = self.time.now();
-        let moves = |group: &Group| frozen.get(group).is_none_or(|until| *until <= now);
-        let count = ready.iter().filter(|(_, group)| moves(group)).count();
-        if count == 0 {
-            return None;
+        frozen.retain(|_, until| *until > now);
+        if frozen.is_empty() {
+            return (!ready.is_empty()).then(|| ready.iter().nth(dice.below(ready.len())).copied()).flatten();
         }
-        ready.iter().filter(|(_, group)| moves(group)).nth(dice.below(count)).copied()
+        let moving: Vec<_> = ready.iter().filter(|(_, group)| !frozen.contains_key(group)).collect();
+        (!moving.is_empty()).then(|| **dice.one(&moving))
     }
 
     /// To the next timer or thaw.
     fn pass(&self) -> bool {
         let now = self.time.now();
-        let thaw = self.time.frozen.lock().unwrap().values().filter(|until| **until > now).min().copied();
+        let thaw = self.time.frozen.lock().unwrap().values().min().copied();
         let mut timers = self.time.timers.lock().unwrap();
         let next = timers.due.keys().next().map(|(at, _)| *at);
         let Some(next) = next.into_iter().chain(thaw).min() else { return false };

@@ -7,6 +7,7 @@ use crate::model::{Changes, Model};
 use crate::node::Node;
 use crate::plant::Plant;
 use crate::scheduler::{Group, Time};
+use crate::seen::Seen;
 use crate::violation::{Checked, Violation};
 use std::collections::VecDeque;
 use std::future::Future;
@@ -34,13 +35,27 @@ pub struct Machine {
     pub cut: Mutex<(i64, bool)>,
 }
 
+/// How rough a world is, in thousandths: each has its own, since a fault may show only where another kind is rare.
+pub struct Rates {
+    /// Of a transaction, that something happens to it.
+    pub store: u32,
+    /// Of a signal, that the bus drops it; as often it is doubled, and three times as often it is late.
+    pub bus: u32,
+    /// Of a chunk, that the handler stumbles in one way or another.
+    pub handler: u32,
+    /// The longest quiet between two troubles of machines, ms.
+    pub quiet_ms: i64,
+}
+
 /// Everything.
 pub struct World {
     pub time: Arc<Time>,
     pub dice: Dice,
+    pub rates: Rates,
     pub memory: MemoryStore,
     pub model: Mutex<Model>,
     pub bus: Bus,
+    pub seen: Seen,
     /// Node n is number n − 1.
     pub machines: Vec<Machine>,
     /// The fault that is planted, if one is.
@@ -76,12 +91,20 @@ impl World {
                 cut: Mutex::default(),
             })
             .collect();
+        let rates = Rates {
+            store: *dice.one(&[0, 60, 120, 300]),
+            bus: *dice.one(&[0, 30, 150]),
+            handler: *dice.one(&[0, 10, 20]),
+            quiet_ms: *dice.one(&[2_000, 6_000, 20_000]),
+        };
         Arc::new(Self {
+            rates,
             memory: MemoryStore::new(Arc::new(DatabaseClock(time.clone()))),
             bus: Bus::new(machines.len()),
             time,
             dice,
             model: Mutex::default(),
+            seen: Seen::default(),
             machines,
             plant,
             calm: AtomicBool::new(false),
@@ -157,6 +180,11 @@ impl World {
 
     /// Holds what a commit wrote against every promise.
     pub fn committed(&self, changes: Changes) {
+        for event in &changes.events {
+            if let Some(from) = event.from.filter(|from| *from != event.to) {
+                self.seen.arrow(from.as_str(), &event.reason, event.to.as_str());
+            }
+        }
         self.check(self.model.lock().unwrap().commit(changes));
     }
 

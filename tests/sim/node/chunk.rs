@@ -5,7 +5,7 @@ use crate::actions::{CHUNK_TIMEOUT_MS, Chunk, RETRY};
 use std::sync::Arc;
 use taskbell::core::chunk::{Failure, Outcome};
 use taskbell::core::effect::Effect;
-use taskbell::core::lifecycle::{ChunkEnd, Ended};
+use taskbell::core::lifecycle::ChunkEnd;
 use taskbell::core::task::{ErrorKind, Task};
 use taskbell::core::time::{Clock, Mono};
 use taskbell::core::view::Documents;
@@ -44,12 +44,21 @@ async fn run_chunk(
     let (end, effects) = tokio::select! {
         biased;
         told = hears(heard, Told::HandBack) => match told {
-            Told::Lost => return None,
+            Told::Lost => {
+                node.world.seen.note("chunk", "lost");
+                return None;
+            }
             _ => (ChunkEnd::HandedBack, Vec::new()),
         },
         (end, effects) = chunk.run(node, stopping, report) => (end, effects),
-        () = node.sleep(CHUNK_TIMEOUT_MS) => (ended(ErrorKind::Timeout, "timeout"), Vec::new()),
+        () = node.sleep(CHUNK_TIMEOUT_MS) => {
+            node.world.seen.note("chunk", "timeout");
+            (ended(ErrorKind::Timeout, "timeout"), Vec::new())
+        }
     };
+    if matches!(end, ChunkEnd::HandedBack) {
+        node.world.seen.note("chunk", "handed back");
+    }
     let commit = ChunkCommit {
         task: task.id,
         token: task.fencing_token,
@@ -116,14 +125,7 @@ fn follow_up(
             task.state.as_str()
         )
     });
-    let kept = match committed.ended {
-        Ended::Applied { continues } => continues,
-        Ended::Repeated => {
-            task.under_way() && task.fencing_token == before.fencing_token && task.chunks == before.chunks + 1
-        }
-        Ended::Stale => false,
-    };
-    if !kept {
+    if !committed.ended.keeps_lease(&task, before.fencing_token, before.chunks + 1) {
         return None;
     }
     node.running.renewed(task.id, task.fencing_token, node.mono() + LEASE_MS.unsigned_abs());

@@ -32,11 +32,11 @@ const STEPS: usize = 12;
 impl Fate {
     /// Draws one; most transactions run through.
     pub fn draw(world: &World) -> Self {
-        if !world.fault(120) {
+        if !world.fault(world.rates.store) {
             return Self::Well;
         }
         let step = world.dice.below(STEPS) as u32;
-        match world.dice.below(20) {
+        let fate = match world.dice.below(20) {
             0..6 => Self::Slow(step, world.dice.between(1..400)),
             6 => Self::Slow(step, world.dice.between(500..8_000)),
             7..11 => Self::Abort(step),
@@ -44,6 +44,20 @@ impl Fate {
             12..16 => Self::LostAnswer,
             16..19 => Self::LateAnswer(world.dice.between(1..2_000)),
             _ => Self::CrashAfter,
+        };
+        world.seen.note("fate", fate.name());
+        fate
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Well => "well",
+            Self::Slow(..) => "slow",
+            Self::Abort(_) => "abort",
+            Self::Crash(_) => "crash",
+            Self::LostAnswer => "lost answer",
+            Self::LateAnswer(_) => "late answer",
+            Self::CrashAfter => "crash after",
         }
     }
 

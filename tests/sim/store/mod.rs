@@ -63,6 +63,13 @@ impl FaultyStore {
         }
         let written = taskbell::store::flow::chunk::commit(tx, &sent).await?;
         for ((item, token), answer) in items.iter().zip(&before).zip(&written.answer) {
+            let case = match answer.ended {
+                _ if answer.effect_fault.is_some() => "effect refused",
+                Ended::Applied { .. } => "applied",
+                Ended::Repeated => "repeated",
+                Ended::Stale => "stale",
+            };
+            self.world.seen.note("end", case);
             let newest = item.token == *token || !matches!(answer.ended, Ended::Applied { .. });
             self.world.check(must(newest, Invariant::Tokens, || {
                 format!(

@@ -35,6 +35,18 @@ enum Frame {
     Ping(Head),
 }
 
+impl Frame {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Snap(..) => "snap",
+            Self::Same(_) => "same",
+            Self::Delta(..) => "delta",
+            Self::Gone(..) => "gone",
+            Self::Ping(_) => "ping",
+        }
+    }
+}
+
 /// What a page asks.
 #[derive(Clone, Copy, Debug)]
 enum Request {

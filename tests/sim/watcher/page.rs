@@ -112,6 +112,7 @@ pub async fn look(world: Arc<World>, page: Arc<Mutex<Page>>) {
                 () = &mut cut, if !world.calm() => None,
             };
             let Some(frame) = frame else { break };
+            world.seen.note("page", frame.name());
             world.check(page.lock().unwrap().take(frame, &ask));
             // In the end somebody looks at every page.
             if world.calm() || world.fault(50) {

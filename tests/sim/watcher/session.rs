@@ -10,21 +10,11 @@ use taskbell::core::ids::Head;
 use taskbell::core::time::{Clock, Mono};
 use taskbell::push::mailbox::{Lane, Mailbox, Taken, What};
 use taskbell::push::registry::OwnerKey;
+use taskbell::push::snapshot::{Owed, Wanted};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
 /// How long after a failed reading the store is asked again, ms.
 const AGAIN_MS: u64 = 1_000;
-
-/// For what a snapshot of the center is sent.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Wanted {
-    /// The page asked, and knows this head.
-    Answer(Option<Head>),
-    /// Something may have been missed.
-    IfNewer,
-    /// Something was taken to be sent and was not.
-    Anew,
-}
 
 /// The page is gone.
 struct Gone;
@@ -150,14 +140,14 @@ impl Session<'_> {
 
     async fn tell_center(&mut self, wanted: Wanted) -> Result<(), Gone> {
         let Ok(head) = self.desk.store.head(&self.key.0, &self.key.1).await else { return self.degrade() };
-        let told = match wanted {
-            Wanted::Answer(Some(have)) if have == head => {
+        let told = match wanted.owed(head, self.told) {
+            Owed::Same => {
                 self.told = self.told.max(Some(head));
                 self.send(Frame::Same(head))?;
                 head
             }
-            Wanted::IfNewer if self.told == Some(head) => head,
-            _ => {
+            Owed::Nothing => head,
+            Owed::Snapshot => {
                 let Ok(snapshot) = self.desk.snapshots.read(&self.key, head).await else { return self.degrade() };
                 self.told = self.told.max(Some(snapshot.head));
                 let items = snapshot.items.iter().map(|item| item.task.clone()).collect();
