@@ -12,7 +12,7 @@
 //! | [`engine`] | claim, run, group commit, heartbeat, sweep, drain; the command handle | core, store, bus, handler |
 //! | [`push`] | WebSocket protocol, hub, sessions, snapshots | core, store, bus |
 //! | [`web`] | HTTP API and pages | core, store, push, the engine's command handle |
-//! | [`telemetry`] | the process's own log, secrets masked | core, config |
+//! | [`telemetry`] | the process's own log, secrets masked; its numbers | core, config |
 //! | [`demo`] | the demo's tables, rows and files, made before the server starts | core, store, handler |
 //! | [`app`] | composition root, the only file that knows every layer | all |
 //! | [`cli`] | the command line | core, config, telemetry, app |

@@ -4,6 +4,8 @@
 //! colours: an escape code between a name and its value would hide the value from the masking. Must never write to standard
 //! output, which belongs to the answers of the command line.
 
+pub mod measures;
+
 use crate::config::{Log, LogFormat};
 use crate::core::redact::Redactor;
 use std::io::{self, Write};

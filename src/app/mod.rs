@@ -26,6 +26,7 @@ use crate::handler::{Handler, Registry};
 use crate::push::{Hub, HubParts, Limits};
 use crate::store::StoreError;
 use crate::store::beside::BesideReader;
+use crate::telemetry::measures;
 use crate::web::auth::DemoUsers;
 use crate::web::{AppState, Parts, health_router, router, server};
 use clock::{SystemClock, SystemRng};
@@ -41,6 +42,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
 /// Script processes that are kept ready, at most.
 const SCRIPT_PROCESSES: usize = 4;
@@ -114,6 +116,7 @@ pub struct Node {
     draining: Arc<AtomicBool>,
     grace: Duration,
     _lock: Option<ServeLock>,
+    _tidy: AbortOnDropHandle<()>,
 }
 
 impl Node {
@@ -152,6 +155,7 @@ impl Node {
             Role::Web => None,
             Role::All | Role::Work => Some(registry(&actions, &natives, settings.engine.parallelism, script_exe)?),
         };
+        let numbers = measures::start();
         let catalogue = Arc::new(catalogue(loaded, actions));
         let resolver = Resolver::new(catalogue.clone()).map_err(StartError::Action)?;
         let (bus, wake) = (LocalBus::default(), Arc::new(Notify::new()));
@@ -184,6 +188,7 @@ impl Node {
             None => None,
         };
         let draining = Arc::new(AtomicBool::new(false));
+        let tidy = AbortOnDropHandle::new(tokio::spawn(measures::tidy(numbers.clone())));
         let state = AppState::new(Parts {
             beside: Arc::new(BesideReader::new(store.clone())),
             store,
@@ -196,12 +201,13 @@ impl Node {
             clock,
             settings: web_settings::of(loaded)?,
             demo: loaded.demo.then(DemoUsers::default),
+            numbers: numbers.clone(),
             draining: draining.clone(),
         });
         let app = if role == Role::Work { health_router(state) } else { router(state) };
         let (stop, grace) = (CancellationToken::new(), Duration::from_millis(settings.engine.drain_grace_ms));
         let server = tokio::spawn(server::serve(listener, app, stop.clone(), grace));
-        Ok(Self { address, engine, hub, server, stop, draining, grace, _lock: lock })
+        Ok(Self { address, engine, hub, server, stop, draining, grace, _lock: lock, _tidy: tidy })
     }
 
     /// Where it listens; the port is the real one when 0 was asked for.

@@ -16,6 +16,7 @@ pub mod ids;
 pub mod json;
 pub mod lifecycle;
 pub mod logline;
+pub mod metric;
 pub mod params_check;
 pub mod principal;
 pub mod progress;

@@ -11,10 +11,12 @@
 use super::Inner;
 use super::host::Host;
 use super::logbook::Origin;
+use super::measure::{self, Stopwatch};
 use super::running::{Told, hears};
 use crate::core::action::Action;
 use crate::core::chunk::{Failure, Outcome};
 use crate::core::lifecycle::{ChunkEnd, Ended};
+use crate::core::metric;
 use crate::core::task::{ErrorKind, Task};
 use crate::core::time::Mono;
 use crate::core::view::Documents;
@@ -47,6 +49,7 @@ pub(super) async fn run_task(engine: Arc<Inner>, claimed: Claimed, claimed_at: M
     }
     engine.reports.forget(id);
     engine.running.leave(id, token);
+    measure::running(engine.running.count());
     engine.wake.notify_one();
 }
 
@@ -66,11 +69,14 @@ async fn run_chunk(
     };
     let action = engine.catalogue.actions.get(&task.action).cloned();
     let cx = Arc::new(context(engine, &task, &documents, origin.clone(), heard));
+    let watch = Stopwatch::start();
     let called = call(engine, &task, action.as_deref(), cx.clone(), heard).await;
+    watch.tell(metric::CHUNK_SECONDS);
     let effects = cx.take_effects();
     let end = match called {
         Called::Lost => {
             tracing::info!(task = %task.id, chunk = origin.chunk, "dropped a chunk whose lease is lost");
+            measure::chunk("lost");
             return None;
         }
         Called::HandedBack => ChunkEnd::HandedBack,
@@ -91,6 +97,7 @@ async fn run_chunk(
     let (end, committed) = match committed.effect_fault {
         None => (commit.end, committed),
         Some(fault) => {
+            measure::more(metric::EFFECTS_REFUSED, 1);
             engine.logbook.log(&origin, Level::Error, "taskbell", &format!("The database refused an effect: {fault}"));
             let failure =
                 Failure::new(ErrorKind::Handler, "effect-refused", "The database refused a row of this step.");
@@ -111,6 +118,7 @@ fn follow_up(
     committed: Committed,
     mut documents: Documents,
 ) -> Option<Claimed> {
+    measure::chunk_ended(&end, &committed.ended);
     let task = committed.task?;
     let failed = matches!(&end, ChunkEnd::Answered(o) if matches!(**o, Outcome::Fail(_)));
     if let Some(error) = task.error.as_ref().filter(|_| failed && committed.ended != Ended::Stale) {
@@ -240,6 +248,7 @@ async fn commit_until_lease_end(engine: &Inner, commit: ChunkCommit) -> Option<C
             }
             Err(e) => {
                 tracing::error!(task = %commit.task, error = %e, "a chunk's end could not be stored");
+                measure::chunk("not-stored");
                 return None;
             }
         }

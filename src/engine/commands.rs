@@ -2,6 +2,7 @@
 //! committed, and is then told to the bus; an act that was accepted is in the database.
 
 use super::group::{Group, Turn};
+use super::measure::{self, Stopwatch};
 use crate::bus::{LocalBus, Signal};
 use crate::core::change::Change;
 use crate::core::ids::TaskId;
@@ -30,8 +31,11 @@ impl Commands {
             Group::start(Turn::default(), move |items, again| {
                 let (store, bus, wake) = (store.clone(), bus.clone(), wake.clone());
                 async move {
+                    let (watch, count) = (Stopwatch::start(), items.len());
                     let written = if again { store.submit_again(items).await } else { store.submit(items).await };
-                    Ok(announce(&bus, &wake, written?))
+                    let answers = watch.committed("submits", count, written, &bus, &wake)?;
+                    measure::submitted(&answers);
+                    Ok(answers)
                 }
             })
         };

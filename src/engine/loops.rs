@@ -5,10 +5,12 @@
 
 use super::chunk::run_task;
 use super::commands::announce;
+use super::measure::{self, Stopwatch};
 use super::running::Told;
 use super::{Inner, SWEEP_AT_ONCE};
 use crate::bus::{Signal, Subscription};
 use crate::core::change::Change;
+use crate::core::metric;
 use crate::core::task::State;
 use crate::store::{ClaimParams, Claimed, RenewParams, Renewed, SweepParams};
 use std::future::Future;
@@ -79,6 +81,7 @@ async fn fill_places(engine: &Arc<Inner>, after_tenant: &mut Option<String>) -> 
         lease_ms: engine.settings.lease_ms,
         after_tenant: after_tenant.clone(),
     };
+    let watch = Stopwatch::start();
     let written = match engine.store.claim(params).await {
         Ok(written) => written,
         Err(e) => {
@@ -86,10 +89,13 @@ async fn fill_places(engine: &Arc<Inner>, after_tenant: &mut Option<String>) -> 
             return Places::Taken;
         }
     };
+    watch.tell(metric::CLAIM_SECONDS);
+    measure::claimed(written.answer.iter().map(|claimed| claimed.task.due_at), engine.clock.now());
     // Places are taken before anybody hears of the claim, so that an answer to it finds them.
     let lease_end = claimed_at + engine.settings.lease_ms.unsigned_abs();
     let enter = |c: &Claimed| engine.running.enter(c.task.id, c.task.fencing_token, lease_end);
     let places: Vec<_> = written.answer.iter().map(enter).collect();
+    measure::running(engine.running.count());
     let claimed = announce(&engine.bus, &engine.wake, written);
     let left = if claimed.len() == free { Places::Taken } else { Places::Left };
     for (claimed, heard) in claimed.into_iter().zip(places) {
@@ -110,6 +116,7 @@ pub(super) async fn heartbeat(engine: Arc<Inner>) {
             let params = RenewParams { node, held: held.clone(), lease_ms: engine.settings.lease_ms };
             match engine.store.renew(params).await {
                 Ok(answers) => {
+                    measure::stale("renewal", answers.iter().filter(|answer| **answer == Renewed::Stale).count());
                     let lease_end = asked_at + engine.settings.lease_ms.unsigned_abs();
                     for ((id, token), answer) in held.into_iter().zip(answers) {
                         match answer {
@@ -126,6 +133,7 @@ pub(super) async fn heartbeat(engine: Arc<Inner>) {
             }
         }
         let dropped = engine.running.drop_expired(engine.clock.mono());
+        measure::more(metric::LEASES_ENDED, dropped);
         if dropped > 0 {
             tracing::warn!(dropped, "dropped chunks whose leases ended");
         }
@@ -139,7 +147,9 @@ pub(super) async fn sweep(engine: Arc<Inner>) {
         let params = SweepParams { limit, all: false, cancel_grace_ms: engine.settings.cancel_grace_ms };
         match engine.store.sweep(params).await {
             Ok(written) => {
-                if announce(&engine.bus, &engine.wake, written) == limit {
+                let swept = announce(&engine.bus, &engine.wake, written);
+                measure::more(metric::SWEPT, swept);
+                if swept == limit {
                     continue;
                 }
             }

@@ -13,10 +13,12 @@ pub mod group;
 mod host;
 pub mod logbook;
 mod loops;
+mod measure;
 mod reports;
 pub mod running;
 
 use crate::bus::LocalBus;
+use crate::core::metric;
 use crate::core::time::{Clock, Rng};
 use crate::core::view::Catalogue;
 use crate::handler::Registry;
@@ -26,6 +28,7 @@ use commands::announce;
 use group::{Group, Turn};
 use logbook::Logbook;
 use loops::supervised;
+use measure::Stopwatch;
 use reports::ReportBook;
 use running::{SharedRunning, Told};
 use std::sync::Arc;
@@ -156,7 +159,10 @@ impl Engine {
             let (store, bus, wake) = (store.clone(), bus.clone(), wake.clone());
             Group::start(turn.clone(), move |items, _again| {
                 let (store, bus, wake) = (store.clone(), bus.clone(), wake.clone());
-                async move { Ok(announce(&bus, &wake, store.commit(items).await?)) }
+                async move {
+                    let (watch, count) = (Stopwatch::start(), items.len());
+                    watch.committed("chunks", count, store.commit(items).await, &bus, &wake)
+                }
             })
         };
         let (running, drain) = (SharedRunning::default(), watch::Sender::new(false));
@@ -213,6 +219,7 @@ async fn sweep_all(inner: &Inner) -> Result<(), StoreError> {
     let params = SweepParams { limit: SWEEP_AT_ONCE, all: true, cancel_grace_ms: inner.settings.cancel_grace_ms };
     loop {
         let swept = announce(&inner.bus, &inner.wake, inner.store.sweep(params).await?);
+        measure::more(metric::SWEPT, swept);
         if swept > 0 {
             tracing::info!(tasks = swept, "took over tasks that were running when the service stopped");
         }

@@ -5,8 +5,10 @@
 //! goes out: with the next flush, or inside the chunk's own commit, which takes what still waits with it.
 
 use super::commands::announce;
+use super::measure;
 use crate::bus::LocalBus;
 use crate::core::ids::{FencingToken, TaskId};
+use crate::core::metric;
 use crate::core::progress::Reported;
 use crate::core::time::{Clock, Mono};
 use crate::store::{Report, Store};
@@ -89,7 +91,12 @@ impl ReportBook {
             let (due, next_ms) = self.due(self.clock.mono());
             if !due.is_empty() {
                 match self.store.report(due).await {
-                    Ok(written) => drop(announce(&self.bus, &self.wake, written)),
+                    Ok(written) => {
+                        let stored = announce(&self.bus, &self.wake, written);
+                        let stale = stored.iter().filter(|stored| !**stored).count();
+                        measure::more(metric::REPORTS, stored.len() - stale);
+                        measure::stale("report", stale);
+                    }
                     // Lost reports are healed by the next one and by the commit.
                     Err(e) => tracing::warn!(error = %e, "progress reports were not stored"),
                 }

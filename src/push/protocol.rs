@@ -193,6 +193,24 @@ pub enum ServerFrame<'a> {
 }
 
 impl ServerFrame<'_> {
+    /// The word that tells it apart: its `t`.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Welcome { .. } => "welcome",
+            Self::Snap { .. } => "snap",
+            Self::Same { .. } => "same",
+            Self::Delta { .. } => "delta",
+            Self::Gone { .. } => "gone",
+            Self::Log { .. } => "log",
+            Self::Ping { .. } => "ping",
+            Self::Status { .. } => "status",
+            Self::Auth { .. } => "auth",
+            Self::Drain { .. } => "drain",
+            Self::Err { .. } => "err",
+        }
+    }
+
     /// The text of the frame.
     #[must_use]
     pub fn text(&self) -> String {

@@ -9,8 +9,10 @@ use super::locked;
 use super::protocol::CountsView;
 use super::registry::OwnerKey;
 use crate::core::ids::Head;
+use crate::core::metric;
 use crate::core::time::{Clock, Millis, Mono};
 use crate::store::{Result, Store};
+use metrics::counter;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use tokio::sync::Semaphore;
@@ -95,6 +97,7 @@ impl Snapshots {
         }
         let _place = self.gate.acquire().await.expect("the gate is never closed");
         let center = self.store.center(&owner.0, &owner.1).await?;
+        counter!(metric::SNAPSHOTS).increment(1);
         let snapshot = Arc::new(Snapshot {
             head: center.head,
             as_of: center.as_of,

@@ -12,6 +12,7 @@ pub mod cursor;
 pub mod error;
 pub mod extract;
 pub mod fields;
+pub mod measure;
 pub mod middleware;
 pub mod openapi;
 pub mod origin;
@@ -34,14 +35,20 @@ use utoipa_axum::routes;
 /// What a node without pages and API serves: how it is.
 pub fn health_router(state: AppState) -> Router {
     let (probes, _) = api::probes().split_for_parts();
-    probes.fallback(async || ApiError::new(Code::NotFound)).layer(from_fn(middleware::identify)).with_state(state)
+    let layers = ServiceBuilder::new()
+        .layer(from_fn(middleware::identify))
+        .layer(from_fn(measure::requests))
+        .layer(from_fn(measure::problems));
+    probes.fallback(async || ApiError::new(Code::NotFound)).layer(layers).with_state(state)
 }
 
 /// Everything that is served.
 pub fn router(state: AppState) -> Router {
     let layers = ServiceBuilder::new()
         .layer(from_fn(middleware::identify))
+        .layer(from_fn(measure::requests))
         .layer(from_fn_with_state(state.clone(), pages::dress::dress))
+        .layer(from_fn(measure::problems))
         .layer(CatchPanicLayer::custom(middleware::panicked))
         .layer(from_fn_with_state(state.clone(), middleware::check_origin))
         .layer(middleware::cors(&state.settings));

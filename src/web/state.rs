@@ -1,5 +1,6 @@
 //! What handlers work with, put together once by the composition root.
 
+use super::api::metrics::LastCounts;
 use super::auth::jwt::Issuers;
 use super::auth::{DemoUsers, Guard};
 use super::error::{ApiError, Code};
@@ -16,6 +17,7 @@ use crate::store::files::Files;
 use crate::store::logs::LogStore;
 use crate::store::{Reach, Store};
 use ipnet::IpNet;
+use metrics_exporter_prometheus::PrometheusHandle;
 use std::collections::BTreeSet;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -62,6 +64,8 @@ pub struct Parts {
     pub settings: WebSettings,
     /// The users of the demo; absent outside of it.
     pub demo: Option<DemoUsers>,
+    /// The numbers of the process.
+    pub numbers: PrometheusHandle,
     /// The node is going down: readiness is off.
     pub draining: Arc<AtomicBool>,
 }
@@ -77,6 +81,8 @@ pub struct Shared {
     pub languages: Vec<String>,
     /// What proves callers.
     pub guard: Guard,
+    /// Counts of tasks as they were last told in numbers.
+    pub last_counts: LastCounts,
 }
 
 impl Deref for Shared {
@@ -102,7 +108,12 @@ impl AppState {
         let own = ["en", "zh-CN"].map(str::to_owned);
         let said = parts.catalogue.actions.iter().flat_map(|a| a.title.0.keys().cloned());
         let languages: BTreeSet<String> = own.into_iter().chain(said.filter(|l| !l.is_empty())).collect();
-        Self(Arc::new(Shared { parts, languages: languages.into_iter().collect(), guard: Guard::default() }))
+        Self(Arc::new(Shared {
+            parts,
+            languages: languages.into_iter().collect(),
+            guard: Guard::default(),
+            last_counts: LastCounts::default(),
+        }))
     }
 
     /// Whether the node is going down.

@@ -5,7 +5,9 @@
 use super::Origin;
 use crate::core::ids::TaskId;
 use crate::core::logline::MAX_LINE_BYTES;
+use crate::core::metric;
 use crate::core::time::Millis;
+use crate::engine::measure;
 use crate::store::logs::{Level, NewLine};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -116,6 +118,7 @@ impl Queue {
             self.bytes += size;
             self.lines.push_back(waiting);
         } else {
+            measure::more(metric::LOG_LINES_DROPPED, 1);
             self.lose(task, 1);
         }
     }

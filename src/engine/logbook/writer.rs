@@ -8,7 +8,9 @@ use super::queue::{Shelf, Waiting};
 use crate::bus::{LocalBus, Signal};
 use crate::core::ids::{FencingToken, TaskId};
 use crate::core::logline::{self, CUT_MARK, MAX_LINE_BYTES};
+use crate::core::metric;
 use crate::core::redact::Redactor;
+use crate::engine::measure;
 use crate::store::Result;
 use crate::store::logs::{Append, Appended, LogStore};
 use std::collections::BTreeMap;
@@ -125,7 +127,10 @@ impl Writer {
 
     fn lose(&self, appends: &[Append]) {
         let mut queue = self.shelf.queue();
-        appends.iter().for_each(|append| queue.lose(append.task, line_count(append)));
+        for append in appends {
+            measure::more(metric::LOG_LINES_DROPPED, append.lines.len());
+            queue.lose(append.task, line_count(append));
+        }
     }
 
     /// Notes whether the store works, and says so once when that changes.

@@ -4,6 +4,8 @@ use super::super::limits::Limits;
 use super::super::protocol::{ErrorCode, ServerFrame, close};
 use super::super::socket::{Incoming, Outgoing, Socket};
 use super::End;
+use crate::core::metric;
+use metrics::counter;
 use std::time::Duration;
 
 /// One socket.
@@ -27,7 +29,10 @@ impl<S: Socket> Wire<S> {
     /// Writes a frame.
     pub async fn send(&mut self, frame: &ServerFrame<'_>) -> Result<(), End> {
         match tokio::time::timeout(self.write_limit, self.socket.send(Outgoing::Text(frame.text()))).await {
-            Ok(Ok(())) => Ok(()),
+            Ok(Ok(())) => {
+                counter!(metric::FRAMES, "frame" => frame.word()).increment(1);
+                Ok(())
+            }
             Ok(Err(_)) => Err(End::Lost),
             Err(_) => Err(End::Close(close::TOO_SLOW, "too slow")),
         }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use utoipa::ToSchema;
 
 /// A part that does not answer within this counts as down.
-const PATIENCE: Duration = Duration::from_secs(2);
+pub const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The process lives.
 #[derive(Debug, Serialize, ToSchema)]

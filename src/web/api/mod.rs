@@ -9,6 +9,7 @@ pub mod files;
 pub mod health;
 pub mod list;
 pub mod logs;
+pub mod metrics;
 pub mod notifications;
 pub mod records;
 pub mod submit;
@@ -46,5 +47,5 @@ pub fn routes() -> OpenApiRouter<AppState> {
 
 /// What probes ask, outside of the versioned API and also of a node that has none of it.
 pub fn probes() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(health::healthz)).routes(routes!(health::readyz))
+    OpenApiRouter::new().routes(routes!(health::healthz)).routes(routes!(health::readyz)).routes(routes!(metrics::read))
 }

@@ -70,11 +70,16 @@ pub fn describe(operation: &mut Map<String, Value>) {
     }
 }
 
+/// Whether an operation, by its `security`, needs no caller.
+fn is_open(security: &Value) -> bool {
+    security.as_array().is_some_and(|ways| ways.contains(&json!({})))
+}
+
 fn by_shape(operation: &Map<String, Value>) -> Vec<Code> {
     let parameters = operation.get("parameters").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let any_in = |place: &str| parameters.iter().any(|parameter| parameter["in"] == place);
     let mut codes = vec![Code::OriginRefused, Code::HostRefused, Code::Internal];
-    if operation.get("security").is_some_and(|open| *open == json!([{}])) {
+    if operation.get("security").is_some_and(is_open) {
         return codes;
     }
     codes.extend([Code::Unauthenticated, Code::Forbidden, Code::Busy, Code::Unavailable]);

@@ -8,6 +8,7 @@ mod limits;
 mod lists;
 mod login;
 mod many;
+mod metrics;
 mod openapi;
 mod page_rules;
 mod reads;

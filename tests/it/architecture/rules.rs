@@ -47,6 +47,8 @@ const CLOCKS: &[(&str, &str)] = &[
         "the clock of a SQLite file is the machine's, and a statement that asks it costs time",
     ),
     ("src/store/beside.rs", "the age of what it keeps in memory"),
+    ("src/engine/measure.rs", "how long something took, for the metrics alone"),
+    ("src/web/measure.rs", "how long something took, for the metrics alone"),
     ("src/cli/", "a client draws by its own clock"),
     ("src/handler/script/", "a script is stopped by real time, in a process of its own"),
 ];

@@ -230,6 +230,7 @@ impl Api {
             clock,
             settings,
             demo,
+            numbers: taskbell::telemetry::measures::start(),
             draining: Arc::new(AtomicBool::new(false)),
         });
         let listener = server::listen("127.0.0.1:0".parse().unwrap()).unwrap();
