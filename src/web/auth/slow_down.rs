@@ -4,9 +4,12 @@
 //! password is proven, so many at once get no further than one after the other; a right password gives it back. Names that
 //! nobody has are charged like any other. Kept in memory, for this node: an attacker who finds several nodes gets as many
 //! times the attempts, and no more. Bounded: when there are too many accounts or addresses, those that owe least go first.
+//!
+//! Where somebody has signed in before, the account has attempts of its own: who fails on purpose from elsewhere slows
+//! everybody down but not the person whose account it is, at the usual place.
 
 use crate::core::time::Mono;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 
@@ -22,13 +25,30 @@ const ADDRESS_PAUSE_MS: u64 = 5_000;
 const KEPT: usize = 10_000;
 
 /// The failed sign-ins of this node.
-#[derive(Debug)]
-pub struct SlowDown(Mutex<(Buckets, Buckets)>);
+#[derive(Debug, Default)]
+pub struct SlowDown(Mutex<Kept>);
 
-impl Default for SlowDown {
+#[derive(Debug)]
+struct Kept {
+    accounts: Buckets,
+    addresses: Buckets,
+    /// Accounts with an address from which they were signed in to.
+    usual: HashSet<(String, String)>,
+}
+
+impl Default for Kept {
     fn default() -> Self {
         let accounts = Buckets::new(ACCOUNT_FREE, ACCOUNT_PAUSE_MS);
-        Self(Mutex::new((accounts, Buckets::new(ADDRESS_FREE, ADDRESS_PAUSE_MS))))
+        Self { accounts, addresses: Buckets::new(ADDRESS_FREE, ADDRESS_PAUSE_MS), usual: HashSet::new() }
+    }
+}
+
+impl Kept {
+    /// The name under which an account is charged.
+    fn account(&self, account: &str, address: &str) -> String {
+        let usual = self.usual.contains(&(account.to_owned(), address.to_owned()));
+        // No name holds a control character, so that this one is nobody's.
+        if usual { format!("{account}\0{address}") } else { account.to_owned() }
     }
 }
 
@@ -38,19 +58,26 @@ impl SlowDown {
     /// # Errors
     /// How long to wait, in ms; nothing is charged then.
     pub fn charge(&self, account: &str, address: Option<IpAddr>, now: Mono) -> Result<(), u64> {
-        let (accounts, addresses) = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let address = network(address);
-        accounts.wait(account, now).max(addresses.wait(&address, now)).map_or(Ok(()), Err)?;
-        accounts.charge(account, now);
-        addresses.charge(&address, now);
+        let account = kept.account(account, &address);
+        kept.accounts.wait(&account, now).max(kept.addresses.wait(&address, now)).map_or(Ok(()), Err)?;
+        kept.accounts.charge(&account, now);
+        kept.addresses.charge(&address, now);
         Ok(())
     }
 
     /// The password was right: the account starts afresh, and the address gets its attempt back.
     pub fn forgive(&self, account: &str, address: Option<IpAddr>) {
-        let (accounts, addresses) = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        accounts.paid_at.remove(account);
-        addresses.give_back(&network(address));
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let address = network(address);
+        let charged = kept.account(account, &address);
+        kept.accounts.paid_at.remove(&charged);
+        kept.addresses.give_back(&address);
+        if kept.usual.len() >= KEPT {
+            kept.usual.clear();
+        }
+        kept.usual.insert((account.to_owned(), address));
     }
 }
 
@@ -146,6 +173,21 @@ mod tests {
     }
 
     #[test]
+    fn who_fails_elsewhere_on_purpose_does_not_lock_a_person_out_at_the_usual_place() {
+        let slow = SlowDown::default();
+        slow.charge("alice", from(1), Mono(0)).unwrap();
+        slow.forgive("alice", from(1));
+        for _ in 0..ACCOUNT_FREE {
+            slow.charge("alice", from(66), Mono(0)).unwrap();
+        }
+        assert!(slow.charge("alice", from(66), Mono(0)).is_err() && slow.charge("alice", from(2), Mono(0)).is_err());
+        for _ in 0..ACCOUNT_FREE {
+            slow.charge("alice", from(1), Mono(0)).unwrap();
+        }
+        assert!(slow.charge("alice", from(1), Mono(0)).is_err(), "there too, guesses have an end");
+    }
+
+    #[test]
     fn a_right_password_costs_nothing() {
         let slow = SlowDown::default();
         for _ in 0..100 {
@@ -165,7 +207,7 @@ mod tests {
             slow.charge(&n.to_string(), Some(IpAddr::V4(four.into())), Mono(0)).unwrap();
         }
         assert!(slow.charge("alice", from(1), Mono(0)).is_err());
-        let (accounts, addresses) = &*slow.0.lock().unwrap();
-        assert!(accounts.paid_at.len() <= KEPT && addresses.paid_at.len() <= KEPT);
+        let kept = slow.0.lock().unwrap();
+        assert!(kept.accounts.paid_at.len() <= KEPT && kept.addresses.paid_at.len() <= KEPT);
     }
 }

@@ -61,7 +61,7 @@ fn assemble() -> Value {
     });
     document["tags"] = TAGS.iter().map(|(name, text)| json!({"name": name, "description": text})).collect();
     document["components"]["securitySchemes"] = json!({
-        "key": {"type": "http", "scheme": "bearer", "description": "An API key, `tb_…`, made by `taskbell key create`."},
+        "key": {"type": "http", "scheme": "bearer", "description": "An API key, `tb_…`, made by `taskbell key create`, or a token (JWT) of a configured issuer."},
         "session": {"type": "apiKey", "in": "cookie", "name": auth::COOKIE,
             "description": "The session of the sign-in page; counts for pages of our own."},
     });

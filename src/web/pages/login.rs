@@ -9,7 +9,7 @@ use super::shell::{LANG_COOKIE, Shell};
 use super::visitor::{Anybody, OpenForm, SignedForm};
 use super::words::Words;
 use super::{html, way_back};
-use crate::core::account::NAME_CHARS;
+use crate::core::account::check_name;
 use crate::web::auth::{self, SignIn};
 use crate::web::client::Client;
 use crate::web::error::{ApiError, Code};
@@ -116,7 +116,8 @@ async fn prove(
     if let Some(demo) = &state.demo {
         return Ok(demo.get(name).cloned().map(SignIn::of_demo).ok_or(Refused::Wrong));
     }
-    if name.chars().count() > NAME_CHARS {
+    // Nobody can have such a name, and not every database takes it as a text.
+    if check_name(name).is_err() {
         return Ok(Err(Refused::Wrong));
     }
     let guard = &state.guard;
