@@ -199,11 +199,13 @@ async fn the_settings_of_image_and_composition_are_accepted_and_every_secret_is_
     let grace: u64 = grace.trim_end_matches('s').parse().unwrap();
     assert!(grace * 1_000 > settings.engine.drain_grace_ms);
 
-    // By itself, on SQLite, the image can serve the mounted file and its script too.
-    let env: Vec<(String, String)> = image_env().into_iter().collect();
-    let env: Vec<(&str, &str)> = env.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
-    let ran = taskbell(folder.path(), &["check-config", "--config", &file], &env).await;
-    assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{}", ran.out);
+    // As composed, and by itself on SQLite, it can serve the mounted file and run its script.
+    for env in [env, image_env()] {
+        let env: Vec<(&str, &str)> = env.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+        let ran = taskbell(folder.path(), &["check-config", "--config", &file], &env).await;
+        assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{}", ran.out);
+        assert!(!ran.out.contains(&password), "{}", ran.out);
+    }
 }
 
 #[tokio::test]

@@ -2,7 +2,8 @@
 //! seconds that are left.
 //!
 //! The four others are written from what is published about them. `indicatif` is a dependency, but its estimator reads
-//! the machine's clock and cannot be driven by another one, so its rule (version 0.18, `state.rs`) is written down here.
+//! the machine's clock and cannot be driven by another one, so its rule (version 0.18, `state.rs`) is written down here. Beside the
+//! crate on the machine's clock it tells the same to a ten-thousandth.
 
 use taskbell::core::eta::{Activity, Estimator, EtaState};
 use taskbell::core::progress::Progress;

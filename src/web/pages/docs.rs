@@ -42,6 +42,13 @@ struct Operation {
     answers: Vec<Answer>,
 }
 
+impl Operation {
+    /// The summary as plain text.
+    fn title(&self) -> String {
+        self.summary.iter().map(|(_, words)| words.as_str()).collect()
+    }
+}
+
 /// What may come back under a status.
 struct Answer {
     status: String,
