@@ -90,6 +90,11 @@ impl Server {
         self.ground.path()
     }
 
+    /// The settings that it has by environment.
+    pub fn env(&self) -> Vec<(&str, &str)> {
+        self.spec.env.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
+    }
+
     /// What it stands on.
     pub fn ground(&self) -> &Ground {
         &self.ground
