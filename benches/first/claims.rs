@@ -1,7 +1,8 @@
 //! What a claim costs, whoever else waits: it has to read its own rows and no others.
 
+use crate::Kind;
 use crate::figures::{Figures, Unit};
-use crate::work::{claim_of, fresh_store, lay_out, median_ms};
+use crate::work::{claim_of, lay_out, median_ms, open};
 use std::time::Instant;
 use taskbell::core::action::Policy;
 use taskbell::core::chunk::{Outcome, Told};
@@ -18,8 +19,9 @@ const TIMES: usize = 50;
 const FEW: usize = 100;
 
 /// Takes the figures of this file.
-pub async fn measure(figures: &mut Figures, others: usize) {
-    let (store, _folder) = fresh_store().await;
+pub async fn measure(figures: &mut Figures, kind: Kind, others: usize) {
+    let ground = kind.ground().await;
+    let store = open(&ground).await;
     let store: &dyn Store = store.as_ref();
     lay_out(store, FEW, |submit| submit).await;
     figures.take(&format!("a claim of 16, {FEW} others waiting"), Unit::Ms, || claims(store)).await;

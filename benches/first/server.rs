@@ -5,16 +5,13 @@
 use crate::Scale;
 use crate::figures::{Figures, Unit};
 use crate::support::server::{Server, Spec};
-use crate::work::CLIENTS;
+use crate::work::{CLIENTS, open as open_database, open_file};
 use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::json;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use taskbell::core::principal::{Principal, Role, Scope};
 use taskbell::push::protocol::SUBPROTOCOL;
-use taskbell::store::Accounts as _;
-use taskbell::store::Store as _;
-use taskbell::store::migrate::Mode;
-use taskbell::store::sqlite::{SqliteOptions, SqliteStore};
 use taskbell::web::auth::new_api_key;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
@@ -37,7 +34,7 @@ pub async fn measure(figures: &mut Figures, scale: &Scale) {
     let script = folder.path().join("noop.js");
     std::fs::write(&script, SCRIPT).unwrap();
     let config = format!("[[actions]]\nkey = \"noop\"\nhandler = {{ script = {script:?} }}\n");
-    let server = Spec::with_config(&config).start().await;
+    let server = Spec::with_config(&config).start_on(Arc::new(scale.database.ground().await)).await;
     let keys = keys(&server, CLIENTS.max((WARM + scale.sockets) / PER_USER + 1)).await;
     if scale.wants("submits over HTTP") {
         for _ in 0..scale.rounds {
@@ -58,8 +55,10 @@ pub async fn measure(figures: &mut Figures, scale: &Scale) {
 
 /// Keys of as many users, put into the file beside the server, as the command line does.
 async fn keys(server: &Server, users: usize) -> Vec<String> {
-    let options = SqliteOptions::new(server.folder().join("data/taskbell.db"));
-    let store = SqliteStore::open(options, Mode::Check, &mut |_, _, _| {}).await.unwrap();
+    let store = match server.ground().database() {
+        None => open_file(server.folder().join("data/taskbell.db")).await,
+        Some(_) => open_database(server.ground()).await,
+    };
     let now = store.now().await.unwrap();
     let mut keys = Vec::with_capacity(users);
     for user in 0..users {

@@ -1,14 +1,17 @@
 //! Figures of one node in this process: clicks in, no-op tasks out, how soon a click is picked up, progress on the way.
 
+use crate::Kind;
 use crate::figures::quantile;
 use crate::support::ground::Ground;
 use crate::support::node::{Node, action, alice, answer, click, closure, short_settings};
 use serde_json::json;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use taskbell::bus::LocalBus;
+use taskbell::bus::{LocalBus, Signal};
 use taskbell::core::action::Action;
+use taskbell::core::change::Change;
 use taskbell::core::progress::Reported;
 use taskbell::core::submit::{Submit, Submitted};
 use taskbell::core::task::State;
@@ -16,9 +19,9 @@ use taskbell::engine::EngineSettings;
 use taskbell::engine::commands::Commands;
 use taskbell::handler::{ChunkContext, Handler, HandlerError};
 use taskbell::store::migrate::Mode;
+use taskbell::store::postgres::{PostgresOptions, PostgresStore};
 use taskbell::store::sqlite::{SqliteOptions, SqliteStore};
 use taskbell::store::{ClaimParams, Reach, Report, Store};
-use tempfile::TempDir;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 
@@ -39,11 +42,20 @@ fn usual_settings() -> EngineSettings {
     }
 }
 
-/// A fresh file.
-pub async fn fresh_store() -> (Arc<SqliteStore>, TempDir) {
-    let folder = tempfile::tempdir().unwrap();
-    let options = SqliteOptions::new(folder.path().join("taskbell.db"));
-    (Arc::new(SqliteStore::open(options, Mode::Apply, &mut |_, _, _| {}).await.unwrap()), folder)
+/// Opens a database as service does: with full durability, and as many connections.
+pub async fn open(ground: &Ground) -> Arc<dyn Store> {
+    match ground.database() {
+        None => open_file(ground.path().join("taskbell.db")).await,
+        Some(database) => {
+            let options = PostgresOptions::new(database.url());
+            Arc::new(PostgresStore::open(options, Mode::Apply, &mut |_, _, _| {}).await.unwrap())
+        }
+    }
+}
+
+/// Opens a SQLite file as service does.
+pub async fn open_file(path: PathBuf) -> Arc<dyn Store> {
+    Arc::new(SqliteStore::open(SqliteOptions::new(path), Mode::Apply, &mut |_, _, _| {}).await.unwrap())
 }
 
 /// A click of one of 32 users.
@@ -64,8 +76,9 @@ pub async fn lay_out(store: &dyn Store, count: usize, change: impl Fn(Submit) ->
 }
 
 /// Submits a second: 32 clients, each with one click at a time, answered after its commit.
-pub async fn submits(count: usize) -> f64 {
-    let (store, _folder) = fresh_store().await;
+pub async fn submits(kind: Kind, count: usize) -> f64 {
+    let ground = kind.ground().await;
+    let store = open(&ground).await;
     let commands = Commands::new(store, LocalBus::default(), Arc::new(Notify::new()));
     let each = count / CLIENTS;
     let began = Instant::now();
@@ -87,35 +100,54 @@ fn noop() -> (Action, Arc<dyn Handler>) {
     (action("noop"), closure(|_| async { answer(json!({"hasMore": false})) }))
 }
 
-/// No-op tasks a second, from the start of a node that finds `count` of them to the end of the last one.
-pub async fn drained(count: usize) -> f64 {
-    let (store, folder) = fresh_store().await;
+/// No-op tasks a second, from the start of a node that finds `count` of them to the end of the last one, as the node's bus
+/// tells it: the database is not asked meanwhile.
+pub async fn drained(kind: Kind, count: usize, places: usize) -> f64 {
+    let ground = kind.ground().await;
+    let store = open(&ground).await;
     lay_out(store.as_ref(), count, |submit| submit).await;
-    drop(store);
-    let began = Instant::now();
-    let ground = Ground::over(folder);
-    let node = Node::start_with(&ground, vec![noop()], usual_settings()).await;
+    let settings = EngineSettings { parallelism: places, ..usual_settings() };
+    let (began, bus) = (Instant::now(), LocalBus::default());
+    let mut signals = bus.subscribe();
+    let node = Node::start_on(store, bus, ground.path(), vec![noop()], settings).await;
     let reach = Reach { tenant: Some(alice().tenant), owner: None };
-    while !node.store.counts(&reach, false).await.unwrap().by_state.is_empty() {
-        tokio::time::sleep(Duration::from_millis(20)).await;
+    let succeeded = async || {
+        let counts = node.store.counts(&reach, true).await.unwrap();
+        counts.by_state.get(&State::Succeeded).copied().unwrap_or(0) as usize
+    };
+    let mut ended = 0;
+    while ended < count {
+        match signals.next().await.expect("the bus lives as long as the node") {
+            Signal::Changes(changes) => {
+                ended += changes.iter().filter(|c| matches!(c, Change::Task(t) if t.state == State::Succeeded)).count();
+            }
+            Signal::Missed => ended = succeeded().await,
+            _ => {}
+        }
     }
     let took = began.elapsed();
-    let ended = node.store.counts(&reach, true).await.unwrap();
-    assert_eq!(ended.by_state.get(&State::Succeeded).copied(), Some(count as i64));
+    assert_eq!(succeeded().await, count);
     node.engine.drain().await;
     count as f64 / took.as_secs_f64()
 }
 
 /// From the answer of a submit to the start of its handler on an idle queue, ms. A handler that starts before the answer
 /// arrives counts as 0.
-pub async fn pick_ups(count: usize) -> Vec<f64> {
-    let ground = Ground::sqlite().await;
+pub async fn pick_ups(kind: Kind, count: usize) -> Vec<f64> {
+    let ground = kind.ground().await;
     let (started, mut starts) = mpsc::unbounded_channel();
     let handler = closure(move |_| {
         started.send(Instant::now()).unwrap();
         async { answer(json!({"hasMore": false})) }
     });
-    let node = Node::start_with(&ground, vec![(action("noop"), handler)], usual_settings()).await;
+    let node = Node::start_on(
+        open(&ground).await,
+        LocalBus::default(),
+        ground.path(),
+        vec![(action("noop"), handler)],
+        usual_settings(),
+    )
+    .await;
     let mut latencies = Vec::with_capacity(count);
     for i in 0..count {
         // Not in step with anything of the node.
@@ -130,10 +162,11 @@ pub async fn pick_ups(count: usize) -> Vec<f64> {
 }
 
 /// Reports a second that the store writes: one newest report of each of 100 running tasks a batch, as a node sends them.
-pub async fn reports_stored() -> f64 {
+pub async fn reports_stored(kind: Kind) -> f64 {
     const RUNNING: usize = 100;
     const BATCHES: i64 = 40;
-    let (store, _folder) = fresh_store().await;
+    let ground = kind.ground().await;
+    let store = open(&ground).await;
     lay_out(store.as_ref(), RUNNING, |submit| submit).await;
     let claimed = store.claim(claim_of(RUNNING)).await.unwrap().answer;
     let began = Instant::now();
@@ -186,11 +219,18 @@ impl Handler for Reporter {
 }
 
 /// Reports a second that a running handler gets rid of, while the newest is stored every half second.
-pub async fn reports_taken() -> f64 {
-    let ground = Ground::sqlite().await;
+pub async fn reports_taken(kind: Kind) -> f64 {
+    let ground = kind.ground().await;
     let taken = Arc::new(AtomicU64::new(0));
     let handler: Arc<dyn Handler> = Arc::new(Reporter { taken: taken.clone() });
-    let node = Node::start_with(&ground, vec![(action("noop"), handler)], usual_settings()).await;
+    let node = Node::start_on(
+        open(&ground).await,
+        LocalBus::default(),
+        ground.path(),
+        vec![(action("noop"), handler)],
+        usual_settings(),
+    )
+    .await;
     let id = node.click(click_of(0)).await;
     node.until(id, State::Succeeded).await;
     node.engine.drain().await;

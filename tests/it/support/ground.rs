@@ -25,12 +25,7 @@ pub struct Ground {
 impl Ground {
     /// A file of its own.
     pub async fn sqlite() -> Self {
-        Self::over(tempfile::tempdir().unwrap())
-    }
-
-    /// A file in a folder.
-    pub fn over(folder: TempDir) -> Self {
-        Self { folder, database: None }
+        Self { folder: tempfile::tempdir().unwrap(), database: None }
     }
 
     /// A database of its own.

@@ -2,6 +2,7 @@
 
 use super::ground::Ground;
 use async_trait::async_trait;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use taskbell::app::clock::{SystemClock, SystemRng};
@@ -192,14 +193,24 @@ impl Node {
         handlers: Vec<(Action, Arc<dyn Handler>)>,
         settings: EngineSettings,
     ) -> Self {
-        let store = ground.open().await;
-        let (bus, wake) = (LocalBus::default(), Arc::new(Notify::new()));
+        Self::start_on(ground.open().await, LocalBus::default(), ground.path(), handlers, settings).await
+    }
+
+    /// A node over a store that is open, heard on a bus, with its files under a folder.
+    pub async fn start_on(
+        store: Arc<dyn Store>,
+        bus: LocalBus,
+        folder: &Path,
+        handlers: Vec<(Action, Arc<dyn Handler>)>,
+        settings: EngineSettings,
+    ) -> Self {
+        let wake = Arc::new(Notify::new());
         let clock = Arc::new(SystemClock::default());
         let logs = Arc::new(MemoryLogs::new(LogLimits::default()));
         let actions: Vec<Action> = handlers.iter().map(|(a, _)| a.clone()).collect();
         let registry = Registry::new(handlers.into_iter().map(|(a, h)| (a.key, h)));
         let commands = Commands::new(store.clone(), bus.clone(), wake.clone());
-        let files = Files::in_folder(&ground.path().join("files"), store.clone()).unwrap();
+        let files = Files::in_folder(&folder.join("files"), store.clone()).unwrap();
         let catalogue = Arc::new(Catalogue { actions: Actions::new(actions), ..Catalogue::default() });
         let engine = Engine::start(EngineParts {
             store: store.clone(),
