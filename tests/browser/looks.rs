@@ -15,7 +15,7 @@ pub fn tests() -> Vec<Test> {
 }
 
 /// The pairs of text and ground that are too close to each other to be read, by the rule of WCAG AA.
-const FAINT: &str = r"(() => {
+pub(crate) const FAINT: &str = r"(() => {
     const channel = (c) => (c /= 255) <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
     const light = ([r, g, b]) => 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b);
     const canvas = document.createElement('canvas').getContext('2d', { willReadFrequently: true });

@@ -30,6 +30,7 @@ mod connection;
 mod forms;
 mod inert;
 mod log;
+mod login;
 mod looks;
 mod plain;
 mod rig;
@@ -46,6 +47,7 @@ fn main() -> std::process::ExitCode {
         truth::tests(),
         inert::tests(),
         log::tests(),
+        login::tests(),
         plain::tests(),
         looks::tests(),
         connection::tests(),

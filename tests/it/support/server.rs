@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::io::AsyncWriteExt as _;
 use tokio::process::{Child, Command};
 
 const START_LIMIT: Duration = Duration::from_secs(60);
@@ -142,8 +143,19 @@ impl Server {
 
     /// Runs another command of the binary in the same folder with the same settings; answers its standard output.
     pub async fn command(&self, args: &[&str]) -> String {
+        self.command_told(args, "").await
+    }
+
+    /// The same, with a text on its standard input.
+    pub async fn command_told(&self, args: &[&str], input: &str) -> String {
         let mut command = taskbell(&self.spec, self.folder(), self.port);
-        let output = command.args(args).output().await.unwrap();
+        command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut process = command.spawn().unwrap();
+        let mut stdin = process.stdin.take().unwrap();
+        // A command that does not read it may be gone already.
+        let _ = stdin.write_all(input.as_bytes()).await;
+        drop(stdin);
+        let output = process.wait_with_output().await.unwrap();
         assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     }
