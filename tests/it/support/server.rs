@@ -46,6 +46,13 @@ impl Spec {
         self
     }
 
+    /// A setting by environment, unless the test has given it.
+    fn or_else(&mut self, name: &str, value: &str) {
+        if self.env.iter().all(|(given, _)| given != name) {
+            self.env.push((name.to_owned(), value.to_owned()));
+        }
+    }
+
     /// On a port that is known before.
     pub fn port(mut self, port: u16) -> Self {
         self.port = Some(port);
@@ -62,9 +69,12 @@ impl Spec {
         if let Some(text) = &self.config {
             fs::write(ground.path().join("taskbell.toml"), text).unwrap();
         }
-        let own = self.env.iter().any(|(name, _)| name == DATABASE_URL);
-        if let Some(database) = ground.database().filter(|_| !own) {
-            self.env.push((DATABASE_URL.to_owned(), database.url()));
+        if let Some(database) = ground.database() {
+            self.or_else(DATABASE_URL, &database.url());
+            // What a killed node held is taken over when its leases end, and not at the next start as on a file.
+            for (name, ms) in [("LEASE", "3000"), ("HEARTBEAT", "1000"), ("SWEEP", "500")] {
+                self.or_else(&format!("TASKBELL__ENGINE__{name}_MS"), ms);
+            }
         }
         let port = self.port.unwrap_or_else(free_port);
         let process = launch(&self, ground.path(), port).await;
