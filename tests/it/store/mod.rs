@@ -12,6 +12,7 @@ mod migrations;
 mod reading;
 mod slots;
 mod statements;
+mod statements_postgres;
 mod storm;
 mod submitting;
 mod transactions;

@@ -1,0 +1,164 @@
+//! Every statement of the catalogue on a migrated PostgreSQL database, and the plans of those whose cost must not grow with
+//! what they do not touch: beside 20,000 tasks that the planner has counted, the named index is taken, whatever the values
+//! are (the generic plan), and the table is never read whole.
+
+use super::fixture::Fixture;
+use super::words::{by, click, done, keyed, principal, under};
+use sqlx::postgres::PgConnection;
+use sqlx::{AssertSqlSafe, Either, Executor as _, SqlSafeStr as _, Statement as _, TypeInfo as _};
+use taskbell::core::principal::Role;
+use taskbell::core::submit::Submit;
+use taskbell::store::sql::{POSTGRES, POSTGRES_LOCKS};
+
+/// Fills the database with 20,000 tasks of many owners in several states, and lets the planner count them.
+async fn fill(f: &Fixture, c: &mut PgConnection) {
+    for batch in 0..4 {
+        let who = |n: i32| principal(&format!("t{}", n % 3), &format!("u{}", n % 40), Role::User);
+        let items = (0..125).map(|n| match n % 5 {
+            0 => Submit { slot: under("k", 2).slot, ..by(&who(n)) },
+            1 => Submit { run_at: Some(f.now().plus(60_000)), ..by(&who(n)) },
+            2 => Submit { timeout_ms: Some(1_000), ..by(&who(n)) },
+            _ => by(&who(n)),
+        });
+        f.submit(items.collect()).await;
+        f.submit(vec![keyed(&format!("k{batch}")), click()]).await;
+        f.pass(60_000);
+        // Most have ended, as in any database that has been in use for a while.
+        for claimed in f.claim(120).await.iter().skip(batch) {
+            f.end(claimed, done()).await;
+        }
+    }
+    let listed = "SELECT STRING_AGG(CAST(attname AS TEXT), ', ' ORDER BY attnum) FROM pg_attribute \
+        WHERE attrelid = CAST('taskbell_tasks' AS regclass) AND attnum > 0 AND attname <> 'id' AND NOT attisdropped";
+    let (columns,): (String,) = sqlx::query_as(listed).fetch_one(&mut *c).await.unwrap();
+    let copies = format!(
+        "INSERT INTO taskbell_tasks (id, {columns})
+         SELECT substr(t.id, 1, 30) || lpad(CAST(n.i * 1000 + row_number() OVER () AS TEXT), 6, '0'), {columns}
+         FROM taskbell_tasks t, generate_series(1, 39) AS n (i)"
+    );
+    let added = sqlx::query(AssertSqlSafe(copies)).execute(&mut *c).await.unwrap().rows_affected();
+    assert!(added > 19_000, "{added}");
+    let seen = "UPDATE taskbell_tasks SET seen_at = finished_at WHERE active = 0 AND substr(id, length(id)) <> '7'";
+    sqlx::query(seen).execute(&mut *c).await.unwrap();
+    for rows in [
+        "INSERT INTO taskbell_documents SELECT id, 'params', '{}' FROM taskbell_tasks ON CONFLICT DO NOTHING",
+        "INSERT INTO taskbell_events (task_id, seq, at, to_state, reason, attempt, chunk) \
+         SELECT id, n, 0, 'queued', 'submitted', 0, 0 FROM taskbell_tasks, generate_series(1, 3) n ON CONFLICT DO NOTHING",
+        "INSERT INTO taskbell_keys SELECT tenant, action, 'caller', id, id, 1, 'f' FROM taskbell_tasks",
+        "INSERT INTO taskbell_heads SELECT tenant, id, 1 FROM taskbell_tasks",
+    ] {
+        sqlx::query(rows).execute(&mut *c).await.unwrap();
+    }
+    sqlx::raw_sql("VACUUM ANALYZE").execute(&mut *c).await.unwrap();
+}
+
+/// How the server carries a statement out for values that it does not know.
+async fn plan(c: &mut PgConnection, text: &str) -> String {
+    let prepared = c.prepare(AssertSqlSafe(text.to_owned()).into_sql_str()).await.unwrap();
+    let types: Vec<String> = match prepared.parameters() {
+        Some(Either::Left(types)) => types.iter().map(|t| t.name().to_owned()).collect(),
+        _ => Vec::new(),
+    };
+    let (declared, values) = match types.len() {
+        0 => (String::new(), String::new()),
+        n => (format!("({})", types.join(", ")), format!("({})", vec!["NULL"; n].join(", "))),
+    };
+    for sql in
+        ["DEALLOCATE ALL", "SET plan_cache_mode = force_generic_plan", &format!("PREPARE one {declared} AS {text}")]
+    {
+        sqlx::raw_sql(AssertSqlSafe(sql.to_owned())).execute(&mut *c).await.unwrap_or_else(|e| panic!("{sql}: {e}"));
+    }
+    let rows = sqlx::raw_sql(AssertSqlSafe(format!("EXPLAIN (COSTS OFF) EXECUTE one {values}")))
+        .fetch_all(&mut *c)
+        .await
+        .unwrap();
+    rows.iter().map(|r| sqlx::Row::get::<String, _>(r, 0)).collect::<Vec<_>>().join("\n")
+}
+
+/// A statement of the catalogue, and what its plan must name.
+const PLANS: &[(&str, &[&str])] = &[
+    ("candidates", &["Index Scan using taskbell_tasks_claim", "Index Cond: ((tenant = $1) AND (rank <="]),
+    ("center_active", &["Index Scan Backward using taskbell_tasks_active", "(tenant = $1) AND (owner = $2)"]),
+    ("center_newest", &["Index Scan Backward using taskbell_tasks_owner", "(tenant = $1) AND (owner = $2)"]),
+    ("center_unseen", &["(tenant = $1) AND (owner = $2)"]),
+    ("documents", &["taskbell_documents_pkey"]),
+    ("events", &["Index Scan using taskbell_events_pkey", "(task_id = $1) AND (seq > $2)"]),
+    ("head", &["taskbell_heads_pkey"]),
+    ("key_holders", &["taskbell_tasks_slot", "(tenant = $1) AND (concurrency_key = $2)"]),
+    ("key_rows", &["taskbell_keys_pkey"]),
+    ("key_use", &["Only Scan using taskbell_tasks_slot", "Only Scan using taskbell_tasks_gate"]),
+    ("key_waiters", &["taskbell_tasks_gate", "(tenant = $1) AND (concurrency_key = $2)"]),
+    ("lock_keys_of", &["taskbell_keys_task"]),
+    ("lock_slots", &["taskbell_tasks_pkey"]),
+    ("lock_tasks", &["taskbell_tasks_pkey", "(id = ANY ($1))"]),
+    ("markable_by_id", &["taskbell_tasks_pkey"]),
+    ("markable_unseen", &["taskbell_tasks_unseen", "(tenant = $1) AND (owner = $2)"]),
+    ("markable_up_to", &["taskbell_tasks_owner", "(tenant = $1) AND (owner = $2)"]),
+    ("next_due", &["Index Only Scan using taskbell_tasks_due"]),
+    ("overdue", &["taskbell_tasks_lease", "taskbell_tasks_deadline", "(deadline <= $1)"]),
+    ("pass_keys", &["taskbell_keys_pkey"]),
+    ("positions", &["taskbell_tasks_pkey", "taskbell_tasks_gate", "taskbell_tasks_claim"]),
+    ("remove_documents", &["taskbell_documents_pkey"]),
+    ("remove_events", &["taskbell_events_pkey"]),
+    ("remove_keys", &["taskbell_keys_task"]),
+    ("remove_tasks", &["taskbell_tasks_pkey"]),
+    ("renew", &["taskbell_tasks_pkey"]),
+    ("tasks_by_id", &["taskbell_tasks_pkey"]),
+    ("update_tasks", &["taskbell_tasks_pkey"]),
+    ("usual", &["taskbell_tasks_usual", "(tenant = $1) AND (action = $2)"]),
+    ("waiting_tenants", &["taskbell_tasks_claim"]),
+];
+
+/// All statements, those that lock what has no row among them.
+fn all() -> Vec<(&'static str, &'static str)> {
+    let locks = &*POSTGRES_LOCKS;
+    let mut all = POSTGRES.all();
+    all.extend([
+        ("lock_keys_of", locks.lock_keys_of.as_str()),
+        ("lock_slots", locks.lock_slots.as_str()),
+        ("locked_elsewhere", locks.locked_elsewhere.as_str()),
+        ("begin_logs", locks.begin_logs.as_str()),
+    ]);
+    all
+}
+
+#[tokio::test]
+async fn every_statement_of_the_catalogue_is_understood_by_postgres() {
+    let f = Fixture::postgres().await;
+    let mut c = f.database().connect().await;
+    for (name, text) in all() {
+        assert!(!text.contains('@'), "{name}: a mark is not filled:\n{text}");
+        let statement = c.prepare(AssertSqlSafe(text.to_owned()).into_sql_str()).await;
+        let statement = statement.unwrap_or_else(|e| panic!("{name}: {e}\n{text}"));
+        let reads = text.trim_start().starts_with("SELECT") || text.trim_start().starts_with("WITH");
+        assert_eq!(reads || text.contains("RETURNING"), !statement.columns().is_empty(), "{name}");
+        let Some(Either::Left(types)) = statement.parameters() else { panic!("{name} does not tell its parameters") };
+        // Numbers are bound as INT8, which a place that asks for INT4 compares as well.
+        let bound = ["TEXT", "INT8", "INT4", "TEXT[]", "INT8[]"];
+        assert!(types.iter().all(|t| bound.contains(&t.name())), "{name} takes {types:?}, and is given {bound:?}");
+    }
+}
+
+#[tokio::test]
+async fn statements_on_postgres_take_their_indexes_beside_20000_tasks_that_were_counted() {
+    let f = Fixture::postgres().await;
+    let mut c = f.database().connect().await;
+    fill(&f, &mut c).await;
+    let all = all();
+    for (name, parts) in PLANS {
+        let (_, text) = all.iter().find(|(n, _)| n == name).unwrap_or_else(|| panic!("no statement {name}"));
+        let plan = plan(&mut f.database().connect().await, text).await;
+        for part in *parts {
+            assert!(plan.contains(part), "{name} does not take `{part}`:\n{plan}");
+        }
+        for table in ["tasks", "documents", "events", "keys", "heads"] {
+            assert!(!plan.contains(&format!("Seq Scan on taskbell_{table}")), "{name} reads a whole table:\n{plan}");
+        }
+    }
+    // Pages of a tenant, of an owner and of a record, in the default order, from their beginning and from a place in them.
+    let pages = all.iter().filter(|(name, text)| *name == "list" && text.contains("ORDER BY t.created_at"));
+    for (_, text) in pages.filter(|(_, text)| text.contains("t.tenant = $1")) {
+        let plan = plan(&mut f.database().connect().await, text).await;
+        assert!(plan.contains("(tenant = $1)") && !plan.contains("Seq Scan"), "{text}\n{plan}");
+    }
+}
