@@ -64,7 +64,9 @@ async fn no_password_of_an_address_is_ever_printed_however_it_is_written() {
             ["postgres", "redis"].map(|scheme| format!("{scheme}://bell:{password}@host.example/1"));
         let env = [("TASKBELL__DATABASE__URL", database.as_str()), ("TASKBELL__REDIS__URL", redis.as_str())];
         let ran = taskbell(dir.path(), &["check-config"], &env).await;
-        assert!(ran.out.contains("database.url: "), "{}", ran.out);
+        // Either the address is refused under its key, or it is told with its password masked.
+        let told_of = ["database.url: ", "postgres://bell:***@host.example"].iter().any(|told| ran.out.contains(told));
+        assert!(told_of, "{}", ran.out);
         let told = format!("{}{}", ran.out, ran.err);
         assert!(![password, "p@ss", "%C3%BC"].iter().any(|hidden| told.contains(hidden)), "{password} in {told}");
     }
