@@ -101,7 +101,12 @@ fn attempt(seed: u64, steps: usize, plant: Option<Plant>, told: bool, seen: &See
             Violation { invariant: Invariant::Panic, facts: text.unwrap_or_default() }
         }
     };
-    Err(Box::new(Failure { seed, step: play.step, steps, violation, events: play.world.events() }))
+    let failure = Failure { seed, step: play.step, steps, events: play.world.events(), violation };
+    if failure.violation.invariant == Invariant::Panic {
+        // What broke down may not be whole enough to be taken apart.
+        std::mem::forget(play);
+    }
+    Err(Box::new(failure))
 }
 
 struct Play {
@@ -111,6 +116,14 @@ struct Play {
     step: usize,
     /// Steps before the faults stop.
     storm: usize,
+}
+
+impl Drop for Play {
+    /// Nodes and actors know the world that they live in: without this none of them would ever go.
+    fn drop(&mut self) {
+        self.scheduler.end();
+        self.world.machines.iter().for_each(|machine| drop(machine.node.lock().unwrap().take()));
+    }
 }
 
 impl Play {

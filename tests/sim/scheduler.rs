@@ -156,6 +156,13 @@ impl Scheduler {
         true
     }
 
+    /// Drops all actors, those that were never begun included.
+    pub fn end(&mut self) {
+        self.actors.clear();
+        let unborn = std::mem::take(&mut *self.time.spawned.lock().unwrap());
+        drop(unborn);
+    }
+
     fn take_in(&mut self) {
         for (group, actor) in std::mem::take(&mut *self.time.spawned.lock().unwrap()) {
             self.last += 1;
