@@ -46,6 +46,7 @@ impl Dice {
 #[derive(Clone, Debug)]
 enum Step {
     Submit(Vec<Submit>),
+    SubmitAgain(Vec<Submit>),
     Claim(ClaimParams),
     Commit(Vec<ChunkCommit>),
     Report(Vec<Report>),
@@ -61,6 +62,8 @@ enum Step {
 #[derive(Default)]
 struct Known {
     ids: Vec<TaskId>,
+    /// The last batch of clicks.
+    clicks: Vec<Submit>,
     claimed: Vec<Claimed>,
 }
 
@@ -152,7 +155,11 @@ impl Known {
         let dice = &mut Dice(entropy);
         let several = 1 + dice.of(3);
         match kind {
-            0 | 1 => Step::Submit((0..several).map(|_| self.click(dice, f.now())).collect()),
+            1 if !self.clicks.is_empty() && dice.of(3) == 0 => Step::SubmitAgain(self.clicks.clone()),
+            0 | 1 => {
+                self.clicks = (0..several).map(|_| self.click(dice, f.now())).collect();
+                Step::Submit(self.clicks.clone())
+            }
             2 | 3 => Step::Claim(ClaimParams {
                 tenants: dice.one(&[Vec::new(), Vec::new(), vec!["acme".to_owned()]]),
                 actions: ACTIONS[..2 + dice.of(2) as usize].iter().map(ToString::to_string).collect(),
@@ -221,6 +228,7 @@ fn shown<T: Debug>(f: &Fixture, written: taskbell::store::Result<Written<T>>) ->
 async fn take(f: &Fixture, step: Step, known: Option<&mut Known>) -> String {
     match step {
         Step::Submit(items) => shown(f, f.store.submit(items).await),
+        Step::SubmitAgain(items) => shown(f, f.store.submit_again(items).await),
         Step::Claim(params) => {
             let written = f.store.claim(params).await;
             if let (Some(known), Ok(written)) = (known, &written) {
