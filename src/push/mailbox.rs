@@ -181,6 +181,9 @@ impl Mailbox {
         let mut state = locked(&self.state);
         state.expected = state.expected.max(head);
         state.look_for_gap(now);
+        if state.gap.is_some() {
+            self.wake.notify_one();
+        }
     }
 
     /// Everything the connection knows may be old: it gets new snapshots at `at`.

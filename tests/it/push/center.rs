@@ -2,6 +2,7 @@
 
 use super::peer::{Seen, item};
 use super::world::{World, user};
+use crate::support::ground::Ground;
 use serde_json::{Value, json};
 use std::time::Duration;
 use taskbell::bus::Signal;
@@ -135,6 +136,15 @@ async fn p4_a_lost_signal_is_healed_by_the_next_ping() {
     peer.until("a ping with the head of the database", |frame| frame["t"] == "ping" && frame["head"] == head).await;
     peer.send(json!({"t": "pong"}));
     peer.until("the task, without being asked", |frame| item(frame, &lost).is_some()).await;
+}
+
+#[tokio::test]
+async fn p4_what_another_node_commits_is_told_without_a_bus_between_them() {
+    let world = World::on(Ground::postgres().await, taskbell::push::Limits::default()).await;
+    let (mut peer, _) = world.watch("alice").await;
+    // As the other node would: committed, and nobody here is told.
+    let other = world.submit_silently("alice").await.to_string();
+    peer.until("the task of the other node, before any ping", |frame| item(frame, &other).is_some()).await;
 }
 
 #[tokio::test]

@@ -84,7 +84,11 @@ impl World {
     }
 
     pub async fn with(limits: Limits) -> Self {
-        let (ground, shift_ms) = (Ground::usual().await, Arc::new(AtomicI64::new(0)));
+        Self::on(Ground::usual().await, limits).await
+    }
+
+    pub async fn on(ground: Ground, limits: Limits) -> Self {
+        let shift_ms = Arc::new(AtomicI64::new(0));
         let store = ground.open_shifted(shift_ms.clone()).await;
         let logs = Arc::new(MemoryLogs::new(LogLimits::default()));
         let bus = LocalBus::default();
