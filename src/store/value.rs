@@ -14,7 +14,7 @@ pub(crate) enum Kind {
 }
 
 /// A value of a statement.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Value {
     /// A text.
     Text(Option<String>),
@@ -118,7 +118,7 @@ impl From<Batch> for Value {
 }
 
 /// A column of a batch.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Column {
     /// Texts.
     Text(Vec<Option<String>>),
@@ -127,7 +127,7 @@ pub enum Column {
 }
 
 /// Rows, column by column.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Batch {
     columns: Vec<Column>,
     next: usize,

@@ -1,5 +1,6 @@
 //! What the database answers to reading verbs, and the small writes that concern no task: files.
 
+use super::super::retry::until_settled;
 use super::super::row::{self, Columns};
 use super::super::sql::like;
 use super::super::tx::Tx;
@@ -23,8 +24,13 @@ use std::collections::{BTreeMap, BTreeSet};
 const CENTER_ITEMS: usize = 100;
 
 impl<D: Driver> SqlStore<D> {
-    /// Runs one writing statement; answers how many rows it touched.
+    /// Runs one writing statement; answers how many rows it touched. Two that clear up at once may lock the same rows in
+    /// other orders: the one that the database gave up begins anew.
     pub(super) async fn write(&self, statement: &'static str, values: Vec<Value>) -> Result<u64> {
+        until_settled!(budget, self.write_once(statement, values.clone()).await)
+    }
+
+    async fn write_once(&self, statement: &'static str, values: Vec<Value>) -> Result<u64> {
         let mut session = self.driver.begin().await?;
         let touched = session.run(statement, values).await?;
         session.commit().await?;

@@ -6,11 +6,13 @@ use taskbell::core::principal::{Principal, Role, Scope};
 use taskbell::core::time::Millis;
 use taskbell::store::accounts::{SESSION_IDLE_MS, idle_since};
 use taskbell::store::{ApiKey, PasswordHash, Session, User, UserChange};
+use tokio::task::JoinSet;
 
 store_suite! {
     keys_are_kept_by_their_hash_listed_and_taken_back
     sessions_are_kept_by_their_hash_until_they_are_over_or_ended
     a_name_is_given_once
+    many_who_sign_in_at_once_get_a_session_each_and_clear_up_what_is_over
     any_change_of_a_user_ends_the_sessions_that_rest_on_it
     a_users_version_grows_even_when_the_clock_falls_back
     the_use_of_a_session_is_noted_only_forward
@@ -75,6 +77,23 @@ async fn sessions_are_kept_by_their_hash_until_they_are_over_or_ended(f: &Fixtur
     f.store.delete_session("never was").await.unwrap();
     assert_eq!(f.store.session("l").await.unwrap(), None);
     assert_eq!(f.store.head("租户", "o'neil").await.unwrap(), Head(0));
+}
+
+async fn many_who_sign_in_at_once_get_a_session_each_and_clear_up_what_is_over(f: &Fixture) {
+    for n in 0..60 {
+        f.store.put_session(session(f, &format!("old-{n}"), 10)).await.unwrap();
+    }
+    f.pass(20);
+    let mut at_once = JoinSet::new();
+    for n in 0..20 {
+        let (store, new) = (f.store.clone(), session(f, &format!("new-{n}"), 1_000));
+        at_once.spawn(async move { store.put_session(new).await });
+    }
+    assert!(at_once.join_all().await.into_iter().all(|kept| kept.is_ok()));
+    for n in 0..20 {
+        assert!(f.store.session(&format!("new-{n}")).await.unwrap().is_some(), "{n}");
+    }
+    assert_eq!(f.store.session("old-7").await.unwrap(), None);
 }
 
 async fn a_name_is_given_once(f: &Fixture) {
