@@ -8,7 +8,7 @@ use serde_json::json;
 use std::time::Duration;
 use taskbell::core::ids::FencingToken;
 use taskbell::core::time::Millis;
-use taskbell::store::logs::{Append, Level, LogLimits, LogStore, NewLine, SqliteLogs};
+use taskbell::store::logs::{Append, Level, NewLine};
 
 pub fn tests() -> Vec<Test> {
     browser_tests![
@@ -32,8 +32,7 @@ async fn a_hundred_thousand_lines_and_a_huge_one_do_not_freeze_the_page(stage: &
     let id = task["id"].as_str().unwrap();
     client.until(id, LIMIT, |task| task["state"] == "succeeded").await;
     // Written beside the server: no handler can log so much in the time of a test.
-    let logs =
-        SqliteLogs::open(&stage.folder().await.join("data/taskbell-logs.db"), LogLimits::default()).await.unwrap();
+    let logs = stage.server.lock().await.ground().open_logs("data/taskbell-logs.db").await;
     let line = |message: String| NewLine {
         at: Millis(1_795_953_600_000),
         level: Level::Info,
@@ -47,7 +46,7 @@ async fn a_hundred_thousand_lines_and_a_huge_one_do_not_freeze_the_page(stage: &
         logs.append(vec![append(lines)]).await.unwrap();
     }
     logs.append(vec![append(vec![line("w".repeat(5_000_000)), line("the last line".into())])]).await.unwrap();
-    logs.close().await;
+    drop(logs);
     stage.sign_in().await;
     let mut painted = Vec::new();
     for _ in 0..3 {

@@ -11,6 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 use taskbell::store::Store;
+use taskbell::store::logs::{LogLimits, LogStore, PostgresLogs, SqliteLogs};
 use taskbell::store::migrate::Mode;
 use taskbell::store::postgres::{PostgresOptions, PostgresStore};
 use taskbell::store::sqlite::{SqliteOptions, SqliteStore};
@@ -73,6 +74,18 @@ impl Ground {
             Some(database) => {
                 let options = PostgresOptions { clock_shift_ms, ..postgres::options(&database.url()) };
                 Arc::new(PostgresStore::open(options, Mode::Apply, &mut told).await.unwrap())
+            }
+        }
+    }
+
+    /// Opens the task logs as a server keeps them that stands on it; `file` is where they are under the folder on SQLite.
+    pub async fn open_logs(&self, file: &str) -> Arc<dyn LogStore> {
+        let limits = LogLimits::default();
+        match &self.database {
+            None => Arc::new(SqliteLogs::open(&self.path().join(file), limits).await.unwrap()),
+            Some(database) => {
+                let (options, mut told) = (postgres::options(&database.url()), |_: usize, _: usize, _: &str| {});
+                Arc::new(PostgresLogs::open(options, limits, Mode::Check, &mut told).await.unwrap())
             }
         }
     }
