@@ -104,7 +104,7 @@ fn every_seed_keeps_every_promise() {
     let seen = Seen::default();
     let sum = run_all(base..base + count, steps(), &seen);
     println!("{sum} in {:.1} s", begun.elapsed().as_secs_f64());
-    if count >= SEEDS {
+    if count >= SEEDS && steps() >= STEPS {
         assert_eq!(seen.missing(), [""; 0], "the runs did not meet what they are to prove");
     }
 }

@@ -22,8 +22,8 @@ use taskbell::store::{ListParams, Store};
 const WHOLE_EVERY: usize = 100;
 /// How long everything may take to end after the faults, ms: ten leases.
 const END_MS: i64 = 10 * crate::node::LEASE_MS;
-/// How long pages may take to show it, ms.
-const SHOW_MS: i64 = 8_000;
+/// How long pages may take to show it, ms: a call that hangs when the faults stop hangs to its end.
+const SHOW_MS: i64 = 20_000;
 /// How often pages are looked at then, steps.
 const SHOW_STEPS: usize = 20;
 /// No end takes more steps than this.

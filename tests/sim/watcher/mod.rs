@@ -23,8 +23,8 @@ use taskbell::store::Store;
 /// What a server tells.
 #[derive(Clone, Debug)]
 enum Frame {
-    /// Everything, up to a head.
-    Snap(Head, Vec<Task>),
+    /// Everything, up to a head; or the first part of it, where there is more.
+    Snap(Head, Vec<Task>, bool),
     /// The page has everything up to this head.
     Same(Head),
     /// Changed tasks; with the last of them the page knows this head.

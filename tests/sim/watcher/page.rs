@@ -18,6 +18,8 @@ pub struct Page {
     owner: usize,
     tasks: BTreeMap<TaskId, Task>,
     have: Option<Head>,
+    /// The last snapshot left older ends out.
+    more: bool,
     /// The newest revision that this connection pushed, by task.
     pushed: BTreeMap<TaskId, Revision>,
 }
@@ -30,8 +32,8 @@ impl Page {
 
     fn take(&mut self, frame: Frame, ask: &UnboundedSender<Request>) -> Checked {
         match frame {
-            Frame::Snap(head, items) => {
-                self.have = Some(head);
+            Frame::Snap(head, items, more) => {
+                (self.have, self.more) = (Some(head), more);
                 let known = std::mem::take(&mut self.tasks);
                 for task in items {
                     self.rises(&task, true)?;
@@ -81,7 +83,8 @@ impl Page {
             let shown = self.tasks.get(id);
             // A lease is lengthened without telling anybody.
             let same = shown.is_some_and(|s| s.revision == row.revision && s.state == row.state);
-            must(same || (shown.is_none() && row.archived_at.is_some()), Invariant::Push, || {
+            let left_out = row.archived_at.is_some() || (self.more && row.state.is_final());
+            must(same || (shown.is_none() && left_out), Invariant::Push, || {
                 format!("the row is {row:?}, a page shows {shown:?}")
             })?;
         }

@@ -151,7 +151,7 @@ impl Session<'_> {
                 let Ok(snapshot) = self.desk.snapshots.read(&self.key, head).await else { return self.degrade() };
                 self.told = self.told.max(Some(snapshot.head));
                 let items = snapshot.items.iter().map(|item| item.task.clone()).collect();
-                self.send(Frame::Snap(self.told.unwrap_or_default(), items))?;
+                self.send(Frame::Snap(self.told.unwrap_or_default(), items, snapshot.more))?;
                 snapshot.head
             }
         };
