@@ -3,8 +3,9 @@
 //! and 500 rows a commit (P500).
 //!
 //! `cargo bench --bench first` takes about a minute on a SQLite file (through sqlx, WAL, synchronous = FULL), with
-//! `-- --database postgres` on the server that TASKBELL_TEST_POSTGRES names. `-- --help` tells how to ask for more. What the figures mean and what
-//! bounds them is in docs/performance.md. It must never be read as a promise: no test asserts a figure.
+//! `-- --database postgres` on the server that TASKBELL_TEST_POSTGRES names. `-- --help` tells how to ask for more. What
+//! the figures mean and what bounds them is in docs/performance.md. It must never be read as a promise: no test asserts a
+//! figure.
 
 #![allow(clippy::unwrap_used, reason = "a bench that cannot go on fails where it stands")]
 
