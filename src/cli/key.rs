@@ -1,11 +1,10 @@
 //! `taskbell key …`: makes an API key and prints it, alone, on standard output; lists keys; takes one back. Works while the
 //! server runs. Only the key's hash is stored, so it can never be shown again.
 
-use super::{EXIT_FAULT, KeyCommand};
+use super::KeyCommand;
 use crate::app::accounts::Accounts;
 use crate::config::{Settings, environment};
 use crate::core::principal::{Principal, Scope};
-use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -15,16 +14,7 @@ const ID_CHARS: usize = 12;
 /// Runs the command.
 #[must_use]
 pub fn run(config: Option<&Path>, command: &KeyCommand) -> ExitCode {
-    match told(config, command) {
-        Ok(text) => {
-            let shown = write!(std::io::stdout(), "{text}");
-            if shown.is_ok() { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FAULT) }
-        }
-        Err(what) => {
-            eprintln!("taskbell: {what}");
-            ExitCode::from(EXIT_FAULT)
-        }
-    }
+    super::answered(told(config, command))
 }
 
 fn told(config: Option<&Path>, command: &KeyCommand) -> Result<String, String> {

@@ -27,6 +27,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use client::ClientError;
 use std::convert::Infallible;
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -283,6 +284,18 @@ fn exit(command: impl Future<Output = Result<u8, ClientError>>) -> ExitCode {
         eprintln!("taskbell: {error}");
         EXIT_FAULT
     }))
+}
+
+/// Prints what a command on the database answers, or tells what went wrong on standard error.
+fn answered(answer: Result<String, String>) -> ExitCode {
+    let printed = answer.and_then(|text| std::io::stdout().write_all(text.as_bytes()).map_err(|e| e.to_string()));
+    match printed {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(what) => {
+            eprintln!("taskbell: {what}");
+            ExitCode::from(EXIT_FAULT)
+        }
+    }
 }
 
 fn role_words() -> impl TypedValueParser<Value = Role> {

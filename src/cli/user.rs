@@ -3,28 +3,19 @@
 //! A password is asked for twice where standard input is a terminal, without showing it, and else read from there: its first
 //! line. It is never an argument, where a list of processes would show it, and never printed.
 
-use super::{EXIT_FAULT, UserAddArgs, UserCommand};
+use super::{UserAddArgs, UserCommand};
 use crate::app::accounts::{Accounts, NewUser, taken};
 use crate::config::{Settings, environment};
 use crate::core::account::{PASSWORD_BYTES, check_password};
 use crate::core::principal::Role;
-use std::io::{BufRead, IsTerminal, Write as _};
+use std::io::{BufRead, IsTerminal};
 use std::path::Path;
 use std::process::ExitCode;
 
 /// Runs the command.
 #[must_use]
 pub fn run(config: Option<&Path>, command: &UserCommand) -> ExitCode {
-    match told(config, command) {
-        Ok(text) => {
-            let shown = write!(std::io::stdout(), "{text}");
-            if shown.is_ok() { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FAULT) }
-        }
-        Err(what) => {
-            eprintln!("taskbell: {what}");
-            ExitCode::from(EXIT_FAULT)
-        }
-    }
+    super::answered(told(config, command))
 }
 
 fn told(config: Option<&Path>, command: &UserCommand) -> Result<String, String> {

@@ -18,6 +18,7 @@ pub(super) use migrator::open_and_migrate;
 
 use super::migrate::{self, Migrations};
 use super::relational::SqlStore;
+use super::relational::cells::Cells;
 use super::relational::driver::{Driver, Session};
 use super::sql::{Batched, POSTGRES, POSTGRES_LOCKS, Statements};
 use super::tx::SlotKey;
@@ -30,9 +31,8 @@ use crate::store::value::values as bind;
 use async_trait::async_trait;
 use connect::Clock;
 use fault::{at_begin, fault};
-use sqlx::postgres::PgPool;
+use sqlx::postgres::{PgPool, PgRow};
 use sqlx::{AssertSqlSafe, Postgres, Row as _, Transaction};
-use values::Row;
 
 /// Begins a writing transaction. Read-write whatever the default of the session is, which may date from a time when the
 /// server was a standby.
@@ -82,7 +82,7 @@ pub struct PostgresSession {
 
 #[async_trait]
 impl Session for PostgresSession {
-    type Row = Row;
+    type Row = Cells<PgRow>;
 
     async fn now(&mut self) -> Result<Millis> {
         if let Some(held) = self.clock.held() {
@@ -92,9 +92,9 @@ impl Session for PostgresSession {
         Ok(self.clock.shifted(row.try_get(0).map_err(fault)?))
     }
 
-    async fn rows(&mut self, sql: &'static str, values: Vec<Value>) -> Result<Vec<Row>> {
+    async fn rows(&mut self, sql: &'static str, values: Vec<Value>) -> Result<Vec<Cells<PgRow>>> {
         let rows = sqlx::query_with(sql, values::bound(values)).fetch_all(&mut *self.tx).await.map_err(fault)?;
-        Ok(rows.into_iter().map(Row::from).collect())
+        Ok(Cells::of(rows, fault))
     }
 
     async fn run(&mut self, sql: &'static str, values: Vec<Value>) -> Result<u64> {
@@ -179,13 +179,13 @@ impl Driver for PostgresDriver {
         self.begin_by(LOOK).await
     }
 
-    async fn rows(&self, sql: &'static str, values: Vec<Value>) -> Result<Vec<Row>> {
+    async fn rows(&self, sql: &'static str, values: Vec<Value>) -> Result<Vec<Cells<PgRow>>> {
         // No text in the database holds NUL, so none is one that does; the server would refuse to hear of it.
         if values.iter().any(|value| matches!(value, Value::Text(Some(text)) if text.contains('\0'))) {
             return Ok(Vec::new());
         }
         let rows = sqlx::query_with(sql, values::bound(values)).fetch_all(&self.pool).await.map_err(fault)?;
-        Ok(rows.into_iter().map(Row::from).collect())
+        Ok(Cells::of(rows, fault))
     }
 
     async fn query(&self, sql: &'static str, bind: Vec<SqlValue>) -> Result<Vec<Vec<SqlValue>>> {

@@ -12,32 +12,8 @@ use sqlx::postgres::types::Oid;
 use sqlx::postgres::{PgArgumentBuffer, PgArguments, PgRow, PgTypeInfo};
 use sqlx::{Arguments as _, Column as _, Encode, Postgres, Row as _, Type, TypeInfo as _, ValueRef as _};
 
-/// A row, column after column.
-pub struct Row {
-    row: PgRow,
-    next: usize,
-}
-
-impl From<PgRow> for Row {
-    fn from(row: PgRow) -> Self {
-        Self { row, next: 0 }
-    }
-}
-
-impl Columns for Row {
-    fn text(&mut self) -> Result<Option<String>> {
-        self.next += 1;
-        self.row.try_get(self.next - 1).map_err(fault)
-    }
-
-    fn int(&mut self) -> Result<Option<i64>> {
-        self.next += 1;
-        self.row.try_get(self.next - 1).map_err(fault)
-    }
-}
-
 /// A row of (tenant, key).
-pub(super) fn pair(mut row: Row) -> Result<SlotKey> {
+pub(super) fn pair(mut row: impl Columns) -> Result<SlotKey> {
     Ok((row.text()?.ok_or_else(|| row::corrupt("tenant"))?, row.text()?.ok_or_else(|| row::corrupt("key"))?))
 }
 

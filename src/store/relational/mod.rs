@@ -2,6 +2,7 @@
 //! [`driver`]: how it connects, binds values, tells faults, and locks.
 
 mod accounts;
+pub(crate) mod cells;
 pub(crate) mod driver;
 mod read;
 mod tx;

@@ -8,6 +8,7 @@ mod values;
 
 use super::migrate::{self, Migrations};
 use super::relational::SqlStore;
+use super::relational::cells::Cells;
 use super::relational::driver::{Driver, Session};
 use super::sql::{Batched, SQLITE, Statements};
 use super::value::{Batch, Value};
@@ -17,7 +18,8 @@ use crate::core::time::Millis;
 use async_trait::async_trait;
 use clock::FileClock;
 use sqlx::sqlite::{
-    SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
+    SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteRow,
+    SqliteSynchronous,
 };
 use sqlx::{AssertSqlSafe, Connection as _, Row as _, Sqlite, Transaction};
 use std::path::{Path, PathBuf};
@@ -205,15 +207,15 @@ pub struct SqliteSession {
 
 #[async_trait]
 impl Session for SqliteSession {
-    type Row = values::Row;
+    type Row = Cells<SqliteRow>;
 
     async fn now(&mut self) -> Result<Millis> {
         Ok(self.clock.now())
     }
 
-    async fn rows(&mut self, sql: &'static str, values: Vec<Value>) -> Result<Vec<values::Row>> {
+    async fn rows(&mut self, sql: &'static str, values: Vec<Value>) -> Result<Vec<Cells<SqliteRow>>> {
         let rows = sqlx::query_with(sql, values::bound(values)).fetch_all(&mut *self.tx).await.map_err(fault)?;
-        Ok(rows.into_iter().map(values::Row::from).collect())
+        Ok(Cells::of(rows, fault))
     }
 
     async fn run(&mut self, sql: &'static str, values: Vec<Value>) -> Result<u64> {
@@ -271,9 +273,9 @@ impl Driver for SqliteDriver {
         Ok(SqliteSession { tx: self.readers.begin().await.map_err(fault)?, clock: self.clock.clone() })
     }
 
-    async fn rows(&self, sql: &'static str, values: Vec<Value>) -> Result<Vec<values::Row>> {
+    async fn rows(&self, sql: &'static str, values: Vec<Value>) -> Result<Vec<Cells<SqliteRow>>> {
         let rows = sqlx::query_with(sql, values::bound(values)).fetch_all(&self.readers).await.map_err(fault)?;
-        Ok(rows.into_iter().map(values::Row::from).collect())
+        Ok(Cells::of(rows, fault))
     }
 
     async fn query(&self, sql: &'static str, bind: Vec<SqlValue>) -> Result<Vec<Vec<SqlValue>>> {

@@ -1,7 +1,6 @@
 //! Values into SQLite's statements and out of its rows. A list is bound as a JSON array, a table as an array of arrays, which
 //! the statement opens by `json_each`.
 
-use super::super::row::Columns;
 use super::super::value::{Batch, Column, Value};
 use super::{Result, fault};
 use crate::core::effect::SqlValue;
@@ -9,30 +8,6 @@ use serde_json::json;
 use sqlx::sqlite::{SqliteArguments, SqliteRow};
 use sqlx::{Arguments as _, Column as _, Encode, Row as _, Sqlite, Type, TypeInfo as _, ValueRef as _};
 use std::ops::Range;
-
-/// A row, column after column.
-pub struct Row {
-    row: SqliteRow,
-    next: usize,
-}
-
-impl From<SqliteRow> for Row {
-    fn from(row: SqliteRow) -> Self {
-        Self { row, next: 0 }
-    }
-}
-
-impl Columns for Row {
-    fn text(&mut self) -> Result<Option<String>> {
-        self.next += 1;
-        self.row.try_get(self.next - 1).map_err(fault)
-    }
-
-    fn int(&mut self) -> Result<Option<i64>> {
-        self.next += 1;
-        self.row.try_get(self.next - 1).map_err(fault)
-    }
-}
 
 fn add<'v>(to: &mut SqliteArguments, value: impl Encode<'v, Sqlite> + Type<Sqlite>) {
     to.add(value).expect("a text or a number can always be bound");
