@@ -3,7 +3,7 @@
 //! the planner has counted.
 
 use super::fixture::Fixture;
-use super::words::{by, click, keyed, principal, under};
+use super::words::{by, click, done, keyed, principal, under};
 use sqlx::AssertSqlSafe;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{Connection as _, Executor as _, Row as _, SqlSafeStr as _, Statement as _};
@@ -22,8 +22,8 @@ async fn plan(connection: &mut SqliteConnection, text: &str) -> String {
     rows.iter().map(|r| r.get::<String, _>(3)).collect::<Vec<_>>().join("\n")
 }
 
-/// Fills the file with 20,000 tasks of many owners in several states, and lets the planner count them.
-async fn fill(f: &Fixture, connection: &mut SqliteConnection) {
+/// Tasks of many owners in several states, of which 20,000 can be copied.
+pub(super) async fn lay_out(f: &Fixture) {
     for batch in 0..4 {
         let who = |n: i32| principal(&format!("t{}", n % 3), &format!("u{}", n % 40), Role::User);
         let items = (0..125).map(|n| match n % 5 {
@@ -37,9 +37,14 @@ async fn fill(f: &Fixture, connection: &mut SqliteConnection) {
         f.pass(60_000);
         // Most have ended, as in any database that has been in use for a while.
         for claimed in f.claim(120).await.iter().skip(batch) {
-            f.end(claimed, super::words::done()).await;
+            f.end(claimed, done()).await;
         }
     }
+}
+
+/// Fills the file with 20,000 tasks of many owners in several states, and lets the planner count them.
+async fn fill(f: &Fixture, connection: &mut SqliteConnection) {
+    lay_out(f).await;
     let columns = sqlx::query("SELECT name FROM pragma_table_info('taskbell_tasks') WHERE name <> 'id'");
     let columns: Vec<String> = columns.fetch_all(&mut *connection).await.unwrap().iter().map(|r| r.get(0)).collect();
     let columns = columns.join(", ");

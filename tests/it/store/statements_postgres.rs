@@ -3,31 +3,14 @@
 //! are (the generic plan), and the table is never read whole.
 
 use super::fixture::Fixture;
-use super::words::{by, click, done, keyed, principal, under};
+use super::statements::lay_out;
 use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, Either, Executor as _, SqlSafeStr as _, Statement as _, TypeInfo as _};
-use taskbell::core::principal::Role;
-use taskbell::core::submit::Submit;
 use taskbell::store::sql::{POSTGRES, POSTGRES_LOCKS};
 
 /// Fills the database with 20,000 tasks of many owners in several states, and lets the planner count them.
 async fn fill(f: &Fixture, c: &mut PgConnection) {
-    for batch in 0..4 {
-        let who = |n: i32| principal(&format!("t{}", n % 3), &format!("u{}", n % 40), Role::User);
-        let items = (0..125).map(|n| match n % 5 {
-            0 => Submit { slot: under("k", 2).slot, ..by(&who(n)) },
-            1 => Submit { run_at: Some(f.now().plus(60_000)), ..by(&who(n)) },
-            2 => Submit { timeout_ms: Some(1_000), ..by(&who(n)) },
-            _ => by(&who(n)),
-        });
-        f.submit(items.collect()).await;
-        f.submit(vec![keyed(&format!("k{batch}")), click()]).await;
-        f.pass(60_000);
-        // Most have ended, as in any database that has been in use for a while.
-        for claimed in f.claim(120).await.iter().skip(batch) {
-            f.end(claimed, done()).await;
-        }
-    }
+    lay_out(f).await;
     let listed = "SELECT STRING_AGG(CAST(attname AS TEXT), ', ' ORDER BY attnum) FROM pg_attribute \
         WHERE attrelid = CAST('taskbell_tasks' AS regclass) AND attnum > 0 AND attname <> 'id' AND NOT attisdropped";
     let (columns,): (String,) = sqlx::query_as(listed).fetch_one(&mut *c).await.unwrap();
