@@ -30,6 +30,7 @@ impl fmt::Display for DatabaseUrl {
 #[must_use]
 pub fn without_password(url: &str) -> String {
     match Url::parse(url) {
+        Ok(url) if !is_plain(&url) => "(not an address)".to_owned(),
         Ok(mut url) => {
             if url.password().is_some() {
                 // Fails only for addresses without a host, which have no password.
@@ -41,6 +42,19 @@ pub fn without_password(url: &str) -> String {
         }
         Err(_) => "(not an address)".to_owned(),
     }
+}
+
+/// The parameters of a PostgreSQL address.
+const POSTGRES_PARAMETERS: &[&str] =
+    &["application_name", "host", "hostaddr", "options", "port", "sslcert", "sslkey", "sslmode", "sslrootcert"];
+
+/// Whether nothing of a password can have been taken for another part of the address: one with a bare `/`, `?`, `#` or `@`
+/// in it leaves an `@` in the path or the query, or a fragment.
+pub(super) fn is_plain(url: &Url) -> bool {
+    let rest = [Some(url.path()), url.query()];
+    url.host_str().is_some_and(|host| !host.is_empty())
+        && url.fragment().is_none()
+        && !rest.into_iter().flatten().any(|part| part.contains('@'))
 }
 
 /// Reads a database address; `sqlite:` paths count from the configuration file.
@@ -58,14 +72,26 @@ pub(super) fn read(section: &mut Section<'_>, key: &'static str) -> Option<Datab
             Some(DatabaseUrl::Sqlite(section.cx.resolve(path)))
         }
         "postgres" | "postgresql" | "mysql" | "mariadb" => {
-            match Url::parse(text) {
-                Ok(url) if url.host_str().is_some_and(|host| !host.is_empty()) => {}
-                _ => {
-                    section.fault(key, format!("must be an address such as {scheme}://user@host/database; in a password write @ as %40, # as %23, / as %2F"));
-                    return None;
-                }
-            }
+            let Some(url) = Url::parse(text).ok().filter(is_plain) else {
+                section.fault(
+                    key,
+                    format!(
+                        "must be an address such as {scheme}://user@host/database; in a password write @ as %40, # as %23, \
+                         / as %2F, ? as %3F"
+                    ),
+                );
+                return None;
+            };
             section.cx.keep_password(text);
+            let known = if scheme.starts_with("postgres") { POSTGRES_PARAMETERS } else { &[] };
+            if let Some((name, _)) = url.query_pairs().find(|(name, _)| !known.contains(&name.as_ref())) {
+                // Its value may be a secret under a misspelt name.
+                section.fault(
+                    key,
+                    format!("has the parameter `{name}`, which does not exist; there are: {}", known.join(", ")),
+                );
+                return None;
+            }
             Some(if scheme.starts_with("postgres") {
                 DatabaseUrl::Postgres(secret)
             } else {

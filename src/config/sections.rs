@@ -193,8 +193,10 @@ pub(super) fn redis(mut section: Section<'_>) -> Option<Secret> {
     let url = section.secret("url");
     if let Some(url) = &url {
         section.cx.keep_password(url.expose());
-        if !Url::parse(url.expose()).is_ok_and(|url| matches!(url.scheme(), "redis" | "rediss") && url.has_host()) {
-            section.fault("url", "must be an address such as redis://127.0.0.1:6379");
+        if !Url::parse(url.expose())
+            .is_ok_and(|url| matches!(url.scheme(), "redis" | "rediss") && database::is_plain(&url))
+        {
+            section.fault("url", "must be an address such as redis://127.0.0.1:6379; in a password write @ as %40, # as %23, / as %2F, ? as %3F");
         }
     }
     section.finish();

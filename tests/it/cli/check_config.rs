@@ -59,7 +59,8 @@ async fn a_usage_fault_leaves_the_statuses_of_ended_tasks_alone() {
 #[tokio::test]
 async fn no_password_of_an_address_is_ever_printed_however_it_is_written() {
     let dir = tempfile::tempdir().unwrap();
-    for password in ["p%40ss", "p@ss", "ü", "p#x", "p/x?y"] {
+    let cut = ["7/SuperSec", "/SuperSec", "12#SuperSec", "Hidden@SuperSec#x", "7?SuperSec", "x?sslmode=SuperSec"];
+    for password in ["p%40ss", "p@ss", "ü", "p#x", "p/x?y"].into_iter().chain(cut) {
         let [database, redis] =
             ["postgres", "redis"].map(|scheme| format!("{scheme}://bell:{password}@host.example/1"));
         let env = [("TASKBELL__DATABASE__URL", database.as_str()), ("TASKBELL__REDIS__URL", redis.as_str())];
@@ -68,6 +69,18 @@ async fn no_password_of_an_address_is_ever_printed_however_it_is_written() {
         let told_of = ["database.url: ", "postgres://bell:***@host.example"].iter().any(|told| ran.out.contains(told));
         assert!(told_of, "{}", ran.out);
         let told = format!("{}{}", ran.out, ran.err);
-        assert!(![password, "p@ss", "%C3%BC"].iter().any(|hidden| told.contains(hidden)), "{password} in {told}");
+        assert!(
+            ![password, "p@ss", "%C3%BC", "SuperSec"].iter().any(|hidden| told.contains(hidden)),
+            "{password} in {told}"
+        );
     }
+}
+
+#[tokio::test]
+async fn a_parameter_that_does_not_exist_is_named_without_its_value() {
+    let dir = tempfile::tempdir().unwrap();
+    let url = "postgres://bell:secret@host.example/1?sslpasword=KeySecret";
+    let ran = taskbell(dir.path(), &["check-config"], &[("TASKBELL__DATABASE__URL", url)]).await;
+    assert!(ran.status == 1 && ran.out.contains("database.url: has the parameter `sslpasword`"), "{}", ran.out);
+    assert!(!format!("{}{}", ran.out, ran.err).contains("KeySecret"), "{}{}", ran.out, ran.err);
 }
