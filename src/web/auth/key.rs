@@ -2,7 +2,7 @@
 
 use super::known_keys::KnownKeys;
 use super::{Caller, Via, hash, secret};
-use crate::core::account::check_tenant;
+use crate::core::account::{check_name, check_tenant};
 use crate::core::principal::{Principal, Scope};
 use crate::core::time::{Clock, Millis};
 use crate::store::{ApiKey, Store, StoreError};
@@ -21,8 +21,9 @@ pub fn new_api_key(principal: Principal, life_ms: Option<i64>, created_at: Milli
         return Err(format!("the role {} does not allow the scope {}", principal.role.as_str(), scope.as_str()));
     }
     check_tenant(&principal.tenant, principal.role)?;
-    if principal.user.is_empty() {
-        return Err("a key needs a user".into());
+    check_name(&principal.user)?;
+    if life_ms.is_some_and(|ms| ms <= 0) {
+        return Err("a key has to live for a while: its time is over already".into());
     }
     let key = format!("{KEY_PREFIX}{}", secret());
     let expires_at = life_ms.map(|ms| created_at.plus(ms));
@@ -81,6 +82,10 @@ mod tests {
         assert!(make("t", Role::Operator, vec![Scope::Schedules]).is_err());
         assert!(make("t", Role::User, vec![Scope::SubmitAs, Scope::Worker]).is_ok());
         assert!(make("*", Role::Admin, vec![]).is_err());
+        let over = new_api_key(principal("t", Role::User, vec![]), Some(0), Millis(0));
+        assert!(over.unwrap_err().contains("time"), "a key that is over before it is shown");
+        let long = Principal { user: "x".repeat(300), ..principal("t", Role::User, vec![]) };
+        assert!(new_api_key(long, None, Millis(0)).unwrap_err().contains("name"));
         assert!(make("*", Role::Platform, Scope::default_for(Role::Platform)).is_ok());
     }
 }
