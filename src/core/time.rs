@@ -28,7 +28,12 @@ impl Millis {
 
     /// Reads an RFC 3339 text with a zone; more digits than milliseconds are cut.
     pub fn parse(text: &str) -> Result<Self, String> {
+        // The last hours of the year 9999 lie beyond the last instant that can be told; as a word for "no end" they count
+        // as it.
+        let of_the_last_year =
+            |text: &str| format!("9998{}", text.strip_prefix("9999")?).parse::<jiff::Timestamp>().ok();
         text.parse::<jiff::Timestamp>()
+            .or_else(|fault| of_the_last_year(text).map(|_| jiff::Timestamp::MAX).ok_or(fault))
             .map(|t| Self(t.as_millisecond()))
             .map_err(|_| "must be an RFC 3339 instant such as 2026-11-29T12:00:00.000Z".to_owned())
     }
@@ -92,4 +97,19 @@ pub trait Clock: Send + Sync {
 pub trait Rng: Send + Sync {
     /// Uniform in `[0, 1)`.
     fn unit(&self) -> f64;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_hours_of_the_last_year_count_as_the_last_instant_and_other_texts_are_refused() {
+        let last = Millis::parse("9999-12-31T23:59:59.999Z").unwrap();
+        assert_eq!(last.to_string(), "9999-12-30T22:00:00.999Z");
+        assert_eq!(Millis::parse(&last.to_string()), Ok(last));
+        for text in ["9999-13-31T00:00:00Z", "9999-12-31", "10000-01-01T00:00:00Z", "never"] {
+            assert!(Millis::parse(text).is_err(), "{text}");
+        }
+    }
 }
