@@ -9,7 +9,7 @@ use super::limits;
 use super::pool::Lent;
 use super::protocol::{Fault, Found, FromChild, Run, Thrown, ToChild};
 use crate::core::chunk::{Failure, Outcome};
-use crate::core::json;
+use crate::core::json::{self, JsonFault};
 use crate::core::progress::{FieldFault, Reported};
 use crate::core::task::{ErrorKind, limits as core_limits};
 use crate::handler::{ChunkContext, FileContent, HandlerError};
@@ -112,8 +112,11 @@ impl Drive<'_> {
     fn outcome(&self, answer: &[u8]) -> Result<Outcome, HandlerError> {
         let bad =
             |reason: String| HandlerError::Failed(Box::new(Failure::new(ErrorKind::BadOutcome, "bad-outcome", reason)));
-        // One level is the outcome's own.
-        json::check(answer, "outcome", core_limits::JSON_DEPTH + 1).map_err(|fault| bad(fault.to_string()))?;
+        // One level is the outcome's own. U+0000 is replaced in what is told; documents are held against it by themselves.
+        match json::check(answer, "outcome", core_limits::JSON_DEPTH + 1) {
+            Ok(()) | Err(JsonFault::Nul { .. }) => {}
+            Err(fault) => return Err(bad(fault.to_string())),
+        }
         let answer: Value = serde_json::from_slice(answer).map_err(|error| bad(format!("outcome: {error}")))?;
         if answer.is_null() {
             return Err(bad(

@@ -32,6 +32,19 @@ async fn what_a_script_returns_is_its_outcome() {
 }
 
 #[tokio::test]
+async fn a_nul_character_in_what_an_outcome_tells_is_replaced_and_costs_nothing() {
+    let rig = Rig::new(1);
+    let told = rig.run(&function("return { hasMore: true, message: 'a\\0b', log: ['c\\0d'] };")).await.unwrap();
+    let Outcome::More { told, .. } = told else { panic!("{told:?}") };
+    assert_eq!(told.report.message.flatten().as_deref(), Some("a\u{fffd}b"));
+    let failed = rig.run(&function("return { fail: { code: 'odd', message: 'a\\0b', retryable: true } };")).await;
+    let Ok(Outcome::Fail(failed)) = failed else { panic!("{failed:?}") };
+    assert_eq!((failed.code.as_str(), failed.message.as_str(), failed.retryable), ("odd", "a\u{fffd}b", true));
+    let kept = failure(rig.run(&function("return { hasMore: true, checkpoint: { at: 'a\\0b' } };")).await);
+    assert!(kept.kind == ErrorKind::BadOutcome && kept.message.contains("checkpoint.at"), "{kept:?}");
+}
+
+#[tokio::test]
 async fn an_answer_that_is_no_outcome_is_a_bad_outcome() {
     let rig = Rig::new(1);
     for body in [
