@@ -359,9 +359,9 @@ pub trait Store: Accounts + Send + Sync {
     /// The database's now; also the cheapest proof that it answers.
     async fn now(&self) -> Result<Millis>;
 
-    /// Whether the database takes writes: begins a transaction and ends it.
+    /// Whether the database takes writes: begins a transaction, would lock a task, and ends it.
     async fn ready(&self) -> Result<()> {
-        self.begin().await?.now().await.map(|_| ())
+        self.begin().await?.load(&[TaskId::new()]).await.map(|_| ())
     }
 
     /// Begins a writing transaction. All writing verbs are built on it, and begin anew after a conflict; an adapter

@@ -4,6 +4,7 @@ use crate::support::api::{Api, send};
 use reqwest::Method;
 use serde_json::json;
 use std::sync::atomic::Ordering;
+use taskbell::core::effect::Effect;
 use taskbell::core::ids::FencingToken;
 use taskbell::core::principal::Role;
 use taskbell::store::logs::{Append, Level, LogStore, NewLine};
@@ -143,6 +144,19 @@ async fn the_center_is_the_snapshot_of_the_push_and_marks_move_its_counts() {
     }
     let bob = api.caller("bob", Role::User).await;
     assert_eq!(bob.post("/api/v1/notifications/seen", json!({"ids": [rests]})).await.json["changed"], 0);
+}
+
+#[tokio::test]
+async fn readiness_goes_off_while_the_tables_cannot_be_used() {
+    let api = Api::start().await;
+    let ready = async || api.nobody().get("/readyz").await;
+    for (sql, status) in [
+        ("ALTER TABLE taskbell_tasks RENAME TO hidden_tasks", 503),
+        ("ALTER TABLE hidden_tasks RENAME TO taskbell_tasks", 200),
+    ] {
+        api.node.store.execute(vec![Effect { sql, rows: vec![Vec::new()] }]).await.unwrap();
+        assert_eq!(ready().await.status, status, "after {sql}");
+    }
 }
 
 #[tokio::test]
