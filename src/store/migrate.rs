@@ -113,12 +113,12 @@ impl Migrations {
         for (number, checksum) in &applied {
             match self.steps.iter().find(|m| m.number == *number) {
                 None => {
-                    return Err(StoreError::Corrupt(format!(
+                    return Err(StoreError::Unavailable(format!(
                         "the database has migration {number}, which this version does not know: a newer taskbell made it"
                     )));
                 }
                 Some(m) if m.checksum() != *checksum => {
-                    return Err(StoreError::Corrupt(format!(
+                    return Err(StoreError::Unavailable(format!(
                         "migration {number} ({}) was applied with another text than this version carries",
                         m.name
                     )));

@@ -11,7 +11,9 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 /// How long a verb waits for a connection before it is told that the database is away.
-const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long a start waits for the server.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// A connection that was idle for longer is asked whether it is still alive before it is used.
 const TRUSTED_IDLE: Duration = Duration::from_secs(1);
 /// Statements that stay prepared on a connection.
@@ -72,7 +74,7 @@ impl PostgresOptions {
     pub(in crate::store) async fn one(&self) -> Result<PgConnection> {
         let options = self.connect()?;
         let server = format!("the database server at {}:{}", options.get_host(), options.get_port());
-        match tokio::time::timeout(ACQUIRE_TIMEOUT, PgConnection::connect_with(&options)).await {
+        match tokio::time::timeout(CONNECT_TIMEOUT, PgConnection::connect_with(&options)).await {
             Ok(Err(e)) if !matches!(e, sqlx::Error::Database(_)) => {
                 Err(StoreError::Unavailable(format!("{server} cannot be reached: {e}")))
             }

@@ -1,7 +1,7 @@
 //! Brings a PostgreSQL database up to date. Several nodes may start at once: each step is one transaction behind one lock.
 
-use super::super::Result;
 use super::super::migrate::{Migration, Migrations, Mode, Target, Told};
+use super::super::{Result, StoreError};
 use super::connect::PostgresOptions;
 use super::fault::fault;
 use async_trait::async_trait;
@@ -10,6 +10,8 @@ use sqlx::{AssertSqlSafe, Connection as _, Row as _};
 
 /// The lock of those who migrate.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(20250, 100000)";
+/// What texts the database can hold.
+const ENCODING: &str = "SELECT current_setting('server_encoding')";
 /// Whether a table is there.
 const IS_THERE: &str = "SELECT to_regclass($1) IS NOT NULL";
 
@@ -21,6 +23,12 @@ pub(in crate::store) async fn open_and_migrate(
     told: &mut Told<'_>,
 ) -> Result<PgConnection> {
     let mut connection = options.one().await?;
+    let encoding: String = sqlx::query_scalar(ENCODING).fetch_one(&mut connection).await.map_err(fault)?;
+    if encoding != "UTF8" {
+        return Err(StoreError::Unavailable(format!(
+            "the database has the encoding {encoding} and cannot hold every text: make one with ENCODING 'UTF8'"
+        )));
+    }
     let mut target = PostgresTarget { connection: &mut connection, migrations };
     migrations.run(&mut target, mode, told).await?;
     Ok(connection)

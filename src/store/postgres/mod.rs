@@ -55,7 +55,7 @@ impl PostgresStore {
     ///
     /// # Errors
     /// `Unavailable` in words: the server cannot be reached, the password is wrong, the database does not exist, the user
-    /// may not make tables. `Corrupt` when a newer version made the tables.
+    /// may not make tables, a newer version made them, the encoding is not UTF-8.
     pub async fn open(options: PostgresOptions, mode: migrate::Mode, told: &mut migrate::Told<'_>) -> Result<Self> {
         let mut connection = open_and_migrate(&options, Migrations::of_postgres(), mode, told).await?;
         let epoch = sqlx::query_scalar(POSTGRES.epoch.as_str()).fetch_one(&mut connection).await.map_err(fault)?;
@@ -102,12 +102,9 @@ impl Session for PostgresSession {
         Ok(done.rows_affected())
     }
 
-    async fn write(&mut self, statement: &'static Batched, batch: Batch) -> Result<()> {
+    async fn write(&mut self, statement: &'static Batched, batch: Batch) -> Result<u64> {
         // Without a row there are no columns to bind.
-        if batch.rows() > 0 {
-            self.run(statement.whole(), vec![batch.into()]).await?;
-        }
-        Ok(())
+        if batch.rows() == 0 { Ok(0) } else { self.run(statement.whole(), vec![batch.into()]).await }
     }
 
     async fn effects(&mut self, effects: &[Effect]) -> Result<()> {

@@ -23,8 +23,8 @@ pub trait Session: Send {
     async fn rows(&mut self, sql: &'static str, values: Vec<Value>) -> Result<Vec<Self::Row>>;
     /// Runs a statement; how many rows it touched.
     async fn run(&mut self, sql: &'static str, values: Vec<Value>) -> Result<u64>;
-    /// Runs a batched statement.
-    async fn write(&mut self, statement: &'static Batched, batch: Batch) -> Result<()>;
+    /// Runs a batched statement; how many rows it touched.
+    async fn write(&mut self, statement: &'static Batched, batch: Batch) -> Result<u64>;
     /// Runs statements on business tables one after the other, each with its rows.
     async fn effects(&mut self, effects: &[Effect]) -> Result<()>;
 

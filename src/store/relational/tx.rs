@@ -90,15 +90,15 @@ impl<S: Session> Tx for SqlTx<S> {
     }
 
     async fn insert(&mut self, tasks: &[Task]) -> Result<()> {
-        let written = self.session.write(&self.statements.insert_tasks, Batch::of(tasks, row::encode_new)).await;
-        written.map_err(|e| match e {
-            StoreError::Limit(_) => StoreError::Conflict("the id of a task is taken".into()),
-            other => other,
-        })
+        let batch = Batch::of(tasks, row::encode_new);
+        if self.session.write(&self.statements.insert_tasks, batch).await? < tasks.len() as u64 {
+            return Err(StoreError::Conflict("the id of a task is taken".into()));
+        }
+        Ok(())
     }
 
     async fn update(&mut self, tasks: &[Task]) -> Result<()> {
-        self.session.write(&self.statements.update_tasks, Batch::of(tasks, row::encode_changed)).await
+        self.session.write(&self.statements.update_tasks, Batch::of(tasks, row::encode_changed)).await.map(drop)
     }
 
     async fn remove(&mut self, ids: &[TaskId]) -> Result<()> {
@@ -117,7 +117,7 @@ impl<S: Session> Tx for SqlTx<S> {
             to.text(Some(kind.as_str()));
             to.text(Some(&body.to_string()));
         });
-        self.session.write(&self.statements.put_documents, batch).await
+        self.session.write(&self.statements.put_documents, batch).await.map(drop)
     }
 
     async fn documents(&mut self, ids: &[TaskId]) -> Result<BTreeMap<TaskId, Documents>> {
@@ -130,7 +130,7 @@ impl<S: Session> Tx for SqlTx<S> {
     }
 
     async fn append_events(&mut self, events: &[TimelineEvent]) -> Result<()> {
-        self.session.write(&self.statements.append_events, Batch::of(events, row::encode_event)).await
+        self.session.write(&self.statements.append_events, Batch::of(events, row::encode_event)).await.map(drop)
     }
 
     async fn bump_heads(&mut self, owners: &[(String, String)]) -> Result<Vec<Head>> {

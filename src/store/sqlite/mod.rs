@@ -223,14 +223,15 @@ impl Session for SqliteSession {
         Ok(done.rows_affected())
     }
 
-    async fn write(&mut self, statement: &'static Batched, mut batch: Batch) -> Result<()> {
-        let mut first = 0;
+    async fn write(&mut self, statement: &'static Batched, mut batch: Batch) -> Result<u64> {
+        let (mut first, mut touched) = (0, 0);
         for (count, sql) in statement.parts(batch.rows()) {
             let bound = values::of_rows(&mut batch, first..first + count);
-            sqlx::query_with(sql, bound).execute(&mut *self.tx).await.map_err(fault)?;
+            let done = sqlx::query_with(sql, bound).execute(&mut *self.tx).await.map_err(fault)?;
+            touched += done.rows_affected();
             first += count;
         }
-        Ok(())
+        Ok(touched)
     }
 
     async fn effects(&mut self, effects: &[Effect]) -> Result<()> {

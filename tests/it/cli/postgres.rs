@@ -55,6 +55,21 @@ async fn a_database_that_is_missing_is_named() {
 }
 
 #[tokio::test]
+async fn a_database_that_cannot_hold_every_text_is_refused_at_the_start() {
+    let dir = tempfile::tempdir().unwrap();
+    let database = Database::empty().await;
+    let name = database.name();
+    database.execute_beside(&format!("DROP DATABASE {name}")).await;
+    let narrow = format!("CREATE DATABASE {name} ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0");
+    database.execute_beside(&narrow).await;
+    let url = database.url_as("narrow", ENCODED);
+    database.execute_beside(&format!("CREATE ROLE narrow LOGIN SUPERUSER PASSWORD '{PASSWORD}'")).await;
+    let told = refused(dir.path(), &url).await;
+    database.execute_beside("DROP ROLE narrow").await;
+    assert!(told.contains("LATIN1") && told.contains("UTF8"), "{told}");
+}
+
+#[tokio::test]
 async fn a_server_that_is_away_is_named_by_its_address() {
     let dir = tempfile::tempdir().unwrap();
     let port = free_port();
