@@ -37,7 +37,7 @@ impl Fields {
     }
 
     /// Whether a field is there. A `null` is taken: it is absent, and not a field that nobody knows.
-    fn has(&mut self, name: &str) -> bool {
+    pub fn has(&mut self, name: &str) -> bool {
         let null = self.map.get(name).is_some_and(Value::is_null);
         if null {
             self.map.remove(name);
@@ -67,9 +67,13 @@ impl Fields {
         }
     }
 
-    /// A whole number.
+    /// A whole number, however it is written: 1, 1.0 and 0.1e1 are one.
     pub fn whole(&mut self, name: &str) -> Option<i64> {
-        match self.value(name)?.as_i64() {
+        // Up to here a double tells each whole number from its neighbours.
+        const EXACT: f64 = 9_007_199_254_740_992.0;
+        let value = self.value(name)?;
+        let fraction = || value.as_f64().filter(|f| f.fract() == 0.0 && f.abs() <= EXACT).map(|f| f as i64);
+        match value.as_i64().or_else(fraction) {
             Some(n) => Some(n),
             None => self.wrong(name, "must be a whole number"),
         }
@@ -180,6 +184,9 @@ mod tests {
     fn what_is_right_passes() {
         let mut f = fields(json!({"at": "2026-11-29T12:00:00Z", "n": -3, "t": ["a"], "yes": true}));
         assert!(f.instant("at").is_some() && f.whole("n") == Some(-3) && f.flag("yes"));
+        let mut numbers = fields(json!({"a": 1.0, "b": -0.0, "c": 1e3}));
+        assert_eq!(["a", "b", "c"].map(|name| numbers.whole(name)), [Some(1), Some(0), Some(1000)]);
+        assert!(fields(json!({"n": 1.5})).whole("n").is_none() && fields(json!({"n": 1e300})).whole("n").is_none());
         assert_eq!(f.texts("t", 1), Some(vec!["a".to_owned()]));
         assert!(f.finish().is_ok());
     }

@@ -6,6 +6,7 @@ use crate::core::params_check::FieldFault;
 use crate::core::time::Millis;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
+use percent_encoding::percent_decode_str;
 use std::convert::Infallible;
 use std::ops::RangeInclusive;
 
@@ -35,7 +36,16 @@ impl Query {
             .filter(|(key, _)| key != "lang")
             .map(|(key, value)| (key.into_owned(), value.into_owned()))
             .collect();
-        Self { pairs, faults: Vec::new() }
+        let broken = text.split('&').filter(|pair| percent_decode_str(pair).decode_utf8().is_err());
+        let key = |pair: &str| pair.split('=').next().unwrap_or_default().chars().take(100).collect::<String>();
+        let faults = broken.map(|pair| FieldFault::new(key(pair), "is not valid UTF-8")).collect();
+        Self { pairs, faults }
+    }
+
+    /// Whether a key is there with a value.
+    #[must_use]
+    pub fn has(&self, key: &str) -> bool {
+        self.pairs.iter().any(|(k, value)| k == key && !value.is_empty())
     }
 
     /// Notes a fault.

@@ -93,11 +93,13 @@ fn read(who: &Principal, mut fields: Fields) -> Result<(Act, ListParams, bool), 
     }
     let dry_run = fields.flag("dryRun");
     let mut params = ListParams { reach: Reach::of(who), archived: true, limit: BATCH, ..ListParams::default() };
+    let given = fields.has("filter");
     match fields.object("filter") {
         Some(mut filter) => {
             read_filter(&mut filter, &mut params);
             fields.absorb(filter);
         }
+        None if given => {}
         None => fields.fault("filter", "is missing; {} names all tasks"),
     }
     fields.finish()?;

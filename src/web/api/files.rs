@@ -50,8 +50,9 @@ pub async fn upload(
     mut query: Query,
     request: Request,
 ) -> Result<(StatusCode, Json<Upload>), ApiError> {
+    let given = query.has("name");
     let name = query.text("name", limits::KEY_BYTES);
-    if name.is_none() {
+    if !given {
         query.fault("name", "is missing");
     }
     query.finish()?;

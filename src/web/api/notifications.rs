@@ -116,6 +116,7 @@ async fn mark(
 
 /// `{"ids":[…]}`, or `{"upTo":HEAD,"filter":{"state":[…],"action":…}}`; `None` = an empty list of ids, which marks nothing.
 fn read_marks(who: &Principal, mark: Mark, mut fields: Fields) -> Result<Option<MarkParams>, ApiError> {
+    let given = (fields.has("ids"), fields.has("upTo"));
     let texts = fields.texts("ids", MAX_IDS);
     let ids: Option<Vec<_>> = texts.as_ref().map(|t| t.iter().filter_map(|id| id.parse().ok()).collect());
     if ids.as_ref().map(Vec::len) != texts.as_ref().map(Vec::len) {
@@ -133,8 +134,10 @@ fn read_marks(who: &Principal, mark: Mark, mut fields: Fields) -> Result<Option<
         }
         fields.absorb(filter);
     }
-    if ids.is_some() == up_to.is_some() {
-        fields.fault("ids", "is needed, or upTo instead of it");
+    match given {
+        (false, false) => fields.fault("ids", "is needed, or upTo instead of it"),
+        (true, true) => fields.fault("ids", "cannot be given together with upTo"),
+        _ => {}
     }
     fields.finish()?;
     let (tenant, owner) = (who.tenant.clone(), who.user.clone());

@@ -135,6 +135,7 @@ async fn what_a_query_may_hold_is_told_by_key() {
         ("from=yesterday", "from"),
         ("record=invoice", "record"),
         ("scope=all", "scope"),
+        ("q=%ff", "q"),
     ] {
         let answer = alice.get(&format!("/api/v1/tasks?{query}")).await;
         assert_eq!((answer.status, answer.paths()), (422, vec![path]), "{query}");

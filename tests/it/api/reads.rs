@@ -138,6 +138,8 @@ async fn the_center_is_the_snapshot_of_the_push_and_marks_move_its_counts() {
         (json!({}), "ids"),
         (json!({"ids": ["x"]}), "ids"),
         (json!({"ids": [], "upTo": 1}), "ids"),
+        (json!({"ids": [null]}), "ids"),
+        (json!({"upTo": 1.5}), "upTo"),
         (json!({"upTo": 1, "filter": {"colour": 1}}), "filter.colour"),
     ] {
         assert_eq!(alice.post("/api/v1/notifications/seen", body.clone()).await.paths(), [path], "{body}");
