@@ -21,9 +21,14 @@ pub fn run(config: Option<&Path>) -> ExitCode {
         Err(e) => return fault(&e),
     };
     let clock = SystemClock::default();
-    let (mut steps, mut out) = (0, std::io::stdout());
+    // Tasks come first, then their logs, each with steps of its own; whoever reads wants to hear of one row of them.
+    let (mut before, mut steps, mut out) = (0, 0, std::io::stdout());
     let migrated = runtime.block_on(app::migrate(&loaded.settings, &mut |i, n, name| {
-        steps = n;
+        if i == 1 {
+            before = steps;
+        }
+        steps = before + n;
+        let (i, n) = (before + i, steps);
         // Remaining by the mean of the steps done; steps differ, so it is a rough word.
         let elapsed = clock.mono().0;
         let remaining = if i > 1 { (elapsed / (i as u64 - 1)) * (n - i + 1) as u64 } else { 0 };
