@@ -153,8 +153,8 @@ async fn a_key_ends_when_its_time_is_over() {
     let api = Api::start().await;
     let now = api.state.clock.now();
     let who = principal("default", "alice", Role::User);
-    for (life_ms, status) in [(Some(60_000), 200), (Some(0), 401), (None, 200)] {
-        let (key, row) = taskbell::web::auth::new_api_key(who.clone(), life_ms, now).unwrap();
+    for (age_ms, life_ms, status) in [(0, Some(60_000), 200), (60_000, Some(60_000), 401), (60_000, None, 200)] {
+        let (key, row) = taskbell::web::auth::new_api_key(who.clone(), life_ms, now.plus(-age_ms)).unwrap();
         api.node.store.put_api_key(row).await.unwrap();
         let client = api.nobody().with_key(Some(key));
         assert_eq!(client.get("/api/v1/tasks").await.status, status, "{life_ms:?}");
