@@ -283,7 +283,7 @@ fn an_environment_variable_that_names_no_setting_is_a_fault() {
 fn secrets_come_from_text_environment_or_file_and_are_never_shown() {
     let toml = r#"
         [database]
-        url = "postgres://bell:p%40s%C3%BC@db.example/bell?sslpassword=deep"
+        url = "postgres://bell:p%40s%C3%BC@db.example/bell?application_name=deep"
         [redis]
         url = { env = "REDIS" }
         [auth]

@@ -33,8 +33,10 @@ impl Millis {
         let of_the_last_year =
             |text: &str| format!("9998{}", text.strip_prefix("9999")?).parse::<jiff::Timestamp>().ok();
         text.parse::<jiff::Timestamp>()
-            .or_else(|fault| of_the_last_year(text).map(|_| jiff::Timestamp::MAX).ok_or(fault))
             .map(|t| Self(t.as_millisecond()))
+            .or_else(|fault| {
+                of_the_last_year(text).map(|_| Self(jiff::Timestamp::MAX.as_second() * 1_000)).ok_or(fault)
+            })
             .map_err(|_| "must be an RFC 3339 instant such as 2026-11-29T12:00:00.000Z".to_owned())
     }
 }
@@ -106,7 +108,7 @@ mod tests {
     #[test]
     fn the_last_hours_of_the_last_year_count_as_the_last_instant_and_other_texts_are_refused() {
         let last = Millis::parse("9999-12-31T23:59:59.999Z").unwrap();
-        assert_eq!(last.to_string(), "9999-12-30T22:00:00.999Z");
+        assert_eq!(last.to_string(), "9999-12-30T22:00:00.000Z");
         assert_eq!(Millis::parse(&last.to_string()), Ok(last));
         for text in ["9999-13-31T00:00:00Z", "9999-12-31", "10000-01-01T00:00:00Z", "never"] {
             assert!(Millis::parse(text).is_err(), "{text}");
