@@ -45,8 +45,9 @@ pub(super) async fn claim(engine: Arc<Inner>) {
     let mut after_tenant = None;
     while !engine.draining() {
         let mut wait = engine.poll_ms();
+        let looked_at = engine.clock.now();
         if fill_places(&engine, &mut after_tenant).await == Places::Left {
-            wait = engine.until_next_due(wait).await;
+            wait = engine.until_next_due(wait, looked_at).await;
         }
         tokio::select! {
             () = engine.wake.notified() => {}

@@ -19,7 +19,7 @@ pub mod running;
 
 use crate::bus::LocalBus;
 use crate::core::metric;
-use crate::core::time::{Clock, Rng};
+use crate::core::time::{Clock, Millis, Rng};
 use crate::core::view::Catalogue;
 use crate::handler::Registry;
 use crate::store::files::Files;
@@ -127,14 +127,13 @@ impl Inner {
         (poll * (0.75 + 0.5 * self.rng.unit())) as u64
     }
 
-    /// Until the next task is due, if that is sooner than `at_most`, ms. A due instant that has passed already is one that
-    /// this node cannot claim; it is no reason to turn faster.
-    async fn until_next_due(&self, at_most: u64) -> u64 {
+    /// Until the next task is due, if that is sooner than `at_most`, ms. What was due already when the claim looked
+    /// (`looked_at`) is a task that this node cannot claim, and no reason to turn faster; what has come due since then is.
+    async fn until_next_due(&self, at_most: u64, looked_at: Millis) -> u64 {
         match self.store.next_due().await {
-            Ok(Some(due)) => match due.since(self.clock.now()) {
-                ahead if ahead >= 0 => at_most.min(ahead.max(SHORTEST_WAIT_MS).unsigned_abs()),
-                _ => at_most,
-            },
+            Ok(Some(due)) if due > looked_at => {
+                at_most.min(due.since(self.clock.now()).max(SHORTEST_WAIT_MS).unsigned_abs())
+            }
             _ => at_most,
         }
     }

@@ -17,11 +17,12 @@ pub(super) async fn claim(node: Arc<Node>) {
     let mut drain = node.drain.subscribe();
     while !node.draining() {
         let mut wait_ms = (POLL_MS * (0.75 + 0.5 * node.world.dice.unit())) as i64;
+        let looked_at = node.now();
         if fill_places(&node, &mut after_tenant).await
             && let Ok(Some(due)) = node.store.next_due().await
-            && let ahead @ 0.. = due.since(node.now())
+            && due > looked_at
         {
-            wait_ms = wait_ms.min(ahead.max(2));
+            wait_ms = wait_ms.min(due.since(node.now()).max(2));
         }
         tokio::select! {
             biased;
