@@ -148,8 +148,8 @@ impl ClientFrame {
 #[serde(tag = "t", rename_all = "lowercase", rename_all_fields = "camelCase")]
 #[allow(missing_docs, reason = "the fields are those of the contract")]
 pub enum ServerFrame<'a> {
-    /// The hello was good.
-    Welcome { epoch: &'a str, head: Head, server_time: Millis, ping_ms: u64 },
+    /// The hello was good. `tenant` and `user` are who it proved: a page that was only handed a token does not know.
+    Welcome { epoch: &'a str, head: Head, server_time: Millis, ping_ms: u64, tenant: &'a str, user: &'a str },
     /// All of a topic; replaces what the client has of it.
     Snap {
         topic: &'a str,

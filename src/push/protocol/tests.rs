@@ -77,7 +77,14 @@ fn server_frames_are_written_as_the_contract_writes_them() {
         message: "<img src=x>".into(),
     }];
     let frames = [
-        ServerFrame::Welcome { epoch: "e1", head: Head(415), server_time: at, ping_ms: 25_000 },
+        ServerFrame::Welcome {
+            epoch: "e1",
+            head: Head(415),
+            server_time: at,
+            ping_ms: 25_000,
+            tenant: "default",
+            user: "alice",
+        },
         ServerFrame::Snap {
             topic: ME,
             epoch: "e1",
@@ -100,7 +107,7 @@ fn server_frames_are_written_as_the_contract_writes_them() {
     ];
     let texts: Vec<String> = frames.iter().map(ServerFrame::text).collect();
     let golden = [
-        r#"{"t":"welcome","epoch":"e1","head":415,"serverTime":"2025-11-29T12:00:00.000Z","pingMs":25000}"#,
+        r#"{"t":"welcome","epoch":"e1","head":415,"serverTime":"2025-11-29T12:00:00.000Z","pingMs":25000,"tenant":"default","user":"alice"}"#,
         r#"{"t":"snap","topic":"me","epoch":"e1","head":415,"asOf":"2025-11-29T12:00:00.000Z","items":[{"id":"x","revision":18},{"id":"x","revision":18}],"more":true,"counts":{"queued":0,"blocked":0,"running":2,"pausing":0,"paused":0,"cancelling":0,"unseen":3,"attention":1}}"#,
         r#"{"t":"same","topic":"me","head":415}"#,
         r#"{"t":"delta","topic":"me","head":416,"items":[{"id":"x","revision":18}]}"#,

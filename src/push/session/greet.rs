@@ -39,7 +39,8 @@ pub(super) async fn greet<'w, S: Socket>(
         return Err(End::Close(close::OVERLOAD, "the database does not answer"));
     };
     let (server_time, ping_ms) = (hub.clock.now(), hub.limits.ping_ms);
-    wire.send(&ServerFrame::Welcome { epoch: hub.store.epoch(), head, server_time, ping_ms }).await?;
+    let (epoch, (tenant, user)) = (hub.store.epoch(), (place.key.0.as_str(), place.key.1.as_str()));
+    wire.send(&ServerFrame::Welcome { epoch, head, server_time, ping_ms, tenant, user }).await?;
     let lang = hello.lang.filter(|lang| lang.len() <= LANG_BYTES).unwrap_or_default();
     let now = hub.clock.mono();
     let session = Session {
