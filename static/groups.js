@@ -20,13 +20,15 @@ export class Groups {
   #notes = new Map();
   #titleOf;
   #onWaiting;
+  #heading;
   #pointerInside = false;
   #unplaced = null;
   #batches = new Map();
 
-  /** `root` is emptied and filled with groups. `onWaiting(n)` hears how many new tasks wait to be let in. */
-  constructor(root, { titleOf = () => null, onWaiting = () => {} } = {}) {
+  /** `root` is emptied and filled with groups. `onWaiting(n)` hears how many new tasks wait to be let in; `heading` is the level below the one that stands above the list. */
+  constructor(root, { titleOf = () => null, onWaiting = () => {}, heading = 'h3' } = {}) {
     this.root = root;
+    this.#heading = heading;
     this.#titleOf = titleOf;
     this.#onWaiting = onWaiting;
     root.addEventListener('pointerenter', () => (this.#pointerInside = true));
@@ -137,7 +139,7 @@ export class Groups {
       const count = h('span', { class: 'tb-group-count' });
       const list = h('div', { class: 'tb-rows', role: 'feed', 'aria-label': t(`group.${name}`) });
       const element = h('section', { class: 'tb-group', 'data-group': name, hidden: true },
-        h('h3', { class: 'tb-group-head' }, h('span', {}, t(`group.${name}`)), count), list);
+        h(this.#heading, { class: 'tb-group-head' }, h('span', {}, t(`group.${name}`)), count), list);
       this.#sections.set(name, { element, count, list });
       const before = GROUPS.slice(GROUPS.indexOf(name) + 1).map((later) => this.#sections.get(later)?.element).find(Boolean);
       this.root.insertBefore(element, before ?? null);

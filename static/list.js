@@ -68,7 +68,7 @@ function startGrouped(body, shared) {
 
 function takeOver(body, shared, onWaiting) {
   body.replaceChildren();
-  const groups = new Groups(body, { titleOf: (id) => shared.tasks.get(id)?.title, onWaiting });
+  const groups = new Groups(body, { titleOf: (id) => shared.tasks.get(id)?.title, onWaiting, heading: 'h2' });
   listenForActs(body, shared.tasks, (element) => shared.tasks.get(element.closest('[data-task]')?.dataset.task), (id, text) => groups.note(id, text));
   return groups;
 }

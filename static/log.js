@@ -20,7 +20,7 @@ const CONTROL = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2
 
 export class TaskLog {
   #id;
-  #list = h('ol', { class: 'tb-log', tabindex: '0', role: 'log', 'aria-live': 'off', 'aria-label': t('task.log') });
+  #list = h('div', { class: 'tb-log', tabindex: '0', role: 'log', 'aria-live': 'off', 'aria-label': t('task.log') });
   #latest = h('button', { class: 'tb-button tb-log-latest', type: 'button', 'data-size': 'small', hidden: true, onclick: () => this.#follow(true) }, icon('down'), t('log.latest'));
   #earlier = h('button', { class: 'tb-button', type: 'button', 'data-size': 'small', hidden: true, onclick: () => this.#showEarlier() }, t('log.earlier'));
   #fault = h('p', { class: 'tb-banner', hidden: true }, t('log.failed'));
@@ -148,14 +148,14 @@ export class TaskLog {
 }
 
 function mark(text) {
-  return h('li', { class: 'tb-log-mark' }, text);
+  return h('div', { class: 'tb-log-mark' }, text);
 }
 
 /** One line: time, level as a coloured letter with its word for those who do not see it, text. */
 export function lineElement({ at, level, message, seq }) {
   const word = level ?? 'info';
   const text = String(message).replace(CONTROL, '');
-  return h('li', { class: 'tb-log-line', 'data-level': word, 'data-seq': seq },
+  return h('div', { class: 'tb-log-line', 'data-level': word, 'data-seq': seq },
     timeElement(at),
     h('abbr', { class: 'tb-log-level', title: word, 'aria-label': word }, word.charAt(0).toUpperCase()),
     h('span', { class: 'tb-log-text' }, text.length > LONGEST ? `${text.slice(0, LONGEST)} ${t('log.cut')}` : text));

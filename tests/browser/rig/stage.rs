@@ -56,9 +56,9 @@ impl Stage {
         self.browser.devtools("Emulation.setEmulatedMedia", features).await;
     }
 
-    /// Keeps a picture of the page in `target/browser/`.
+    /// Keeps a picture of the page in `target/browser/pictures/`.
     pub async fn picture(&self, name: &str) {
-        let folder = folder();
+        let folder = folder().join("pictures");
         fs::create_dir_all(&folder).unwrap();
         self.driver().screenshot(&folder.join(format!("{name}.png"))).await.unwrap();
     }
