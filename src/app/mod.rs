@@ -11,7 +11,7 @@ mod open;
 mod web_settings;
 
 use crate::bus::LocalBus;
-use crate::config::{Faults, Loaded};
+use crate::config::{Faults, Loaded, Visibility};
 use crate::core::action::{Action, Actions, HandlerRef};
 use crate::core::resolve::Resolver;
 use crate::core::time::Rng as _;
@@ -33,7 +33,6 @@ use clock::{SystemClock, SystemRng};
 use lock::{LockFault, ServeLock};
 pub use open::migrate;
 use open::{Opened, open_store};
-use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -263,8 +262,12 @@ fn registry(
 }
 
 fn catalogue(loaded: &Loaded, actions: Vec<Action>) -> Catalogue {
-    let with_url = loaded.settings.records.iter().filter_map(|r| r.url.clone().map(|url| (r.name.clone(), url)));
-    Catalogue { actions: Actions::new(actions), record_urls: with_url.collect::<HashMap<_, _>>() }
+    let records = &loaded.settings.records;
+    Catalogue {
+        actions: Actions::new(actions),
+        record_urls: records.iter().filter_map(|r| r.url.clone().map(|url| (r.name.clone(), url))).collect(),
+        open_records: records.iter().filter(|r| r.visibility == Visibility::Tenant).map(|r| r.name.clone()).collect(),
+    }
 }
 
 /// Unique among the living: by machine, process, and chance, for containers often share the first two.

@@ -1,7 +1,7 @@
 //! What the web needs to know of the configuration, in its own types.
 
 use super::StartError;
-use crate::config::{JwtAlgorithm, JwtIssuer, Loaded, Settings, Visibility};
+use crate::config::{JwtAlgorithm, JwtIssuer, Loaded, Settings};
 use crate::web::WebSettings;
 use crate::web::auth::jwt::{Algorithm, Issuer, IssuerParts, Issuers};
 
@@ -32,13 +32,11 @@ fn issuers(settings: &Settings) -> Result<Issuers, StartError> {
 /// When the key of an issuer is none.
 pub(super) fn of(loaded: &Loaded) -> Result<WebSettings, StartError> {
     let settings = &loaded.settings;
-    let open = settings.records.iter().filter(|r| r.visibility == Visibility::Tenant);
     Ok(WebSettings {
         issuers: issuers(settings)?,
         public_origin: settings.server.public_url.as_ref().map(|url| url.origin().ascii_serialization()),
         allowed_origins: settings.server.allowed_origins.clone(),
         insecure_http: settings.server.insecure_http,
         trusted_proxies: settings.server.trusted_proxies.clone(),
-        open_records: open.map(|r| r.name.clone()).collect(),
     })
 }

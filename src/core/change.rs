@@ -1,7 +1,7 @@
 //! What a commit changed, as it travels from the store over the bus to whoever watches.
 
 use super::ids::{Head, Revision, TaskId};
-use super::task::Task;
+use super::task::{RecordRef, Task};
 
 /// What a commit changed for somebody who watches.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,6 +20,8 @@ pub enum Change {
         revision: Revision,
         /// The owner's head.
         head: Head,
+        /// The business record it belonged to.
+        record: Option<RecordRef>,
     },
 }
 
@@ -39,6 +41,15 @@ impl Change {
         match self {
             Self::Task(task) => task.id,
             Self::Gone { id, .. } => *id,
+        }
+    }
+
+    /// The business record it belongs to.
+    #[must_use]
+    pub fn record(&self) -> Option<&RecordRef> {
+        match self {
+            Self::Task(task) => task.record.as_ref(),
+            Self::Gone { record, .. } => record.as_ref(),
         }
     }
 

@@ -87,6 +87,15 @@ pub struct RecordRef {
     pub id: String,
 }
 
+impl RecordRef {
+    /// Whether a task could ever belong to it: both parts have 1 to 255 bytes and no NUL, the type has no colon.
+    #[must_use]
+    pub fn may_exist(&self) -> bool {
+        let sound = |text: &str| (1..=limits::KEY_BYTES).contains(&text.len()) && !text.contains('\0');
+        sound(&self.kind) && sound(&self.id) && !self.kind.contains(':')
+    }
+}
+
 /// How long a task keeps its slot of a concurrency key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

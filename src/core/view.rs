@@ -13,7 +13,7 @@ use super::task::{RecordRef, Rows, State, Task, TaskError, WaitReason};
 use super::time::Millis;
 use serde::Serialize;
 use serde_json::Value;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use utoipa::ToSchema;
 
 /// What a view needs beside the task.
@@ -36,6 +36,8 @@ pub struct Catalogue {
     pub actions: Actions,
     /// Templates of the way back to a record, by record type; `{id}` stands for the id.
     pub record_urls: HashMap<String, String>,
+    /// Record types whose tasks everyone of the tenant sees in numbers.
+    pub open_records: HashSet<String>,
 }
 
 /// A task in lists, snapshots and deltas.
@@ -277,11 +279,13 @@ impl Lens<'_> {
     /// The title: as submitted, else the action's own in the viewer's language, else its key.
     #[must_use]
     pub fn title(&self, task: &Task) -> String {
-        match (&task.title, self.catalogue.actions.get(&task.action)) {
-            (Some(title), _) => title.clone(),
-            (None, Some(action)) => action.title.get(self.lang).to_owned(),
-            (None, None) => task.action.clone(),
-        }
+        task.title.clone().unwrap_or_else(|| self.action_title(&task.action))
+    }
+
+    /// What an action is called in the viewer's language; its key when it is not declared any more.
+    #[must_use]
+    pub fn action_title(&self, action: &str) -> String {
+        self.catalogue.actions.get(action).map_or_else(|| action.to_owned(), |a| a.title.get(self.lang).to_owned())
     }
 
     /// A record with its way back. The id is percent-encoded, so it cannot leave its place in the template.

@@ -8,6 +8,7 @@ use super::limits::Limits;
 use super::locked;
 use super::mailbox::Mailbox;
 use super::registry::{NotTaken, Owner, OwnerKey, Registry};
+use super::room::{Room, RoomKey, RoomView};
 use super::session::{self, Opening};
 use super::snapshot::Snapshots;
 use super::socket::Socket;
@@ -16,9 +17,9 @@ use crate::core::ids::TaskId;
 use crate::core::principal::Principal;
 use crate::core::time::{Clock, Rng};
 use crate::core::view::Catalogue;
-use crate::store::Store;
 use crate::store::accounts::idle_since;
 use crate::store::logs::LogStore;
+use crate::store::{Result as Stored, Store};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, Weak};
@@ -82,6 +83,7 @@ impl Hub {
         });
         tokio::spawn(listen(Arc::downgrade(&hub), bus.subscribe()));
         tokio::spawn(look_at_credentials(Arc::downgrade(&hub), Duration::from_millis(hub.limits.credential_ms)));
+        tokio::spawn(look_at_rooms(Arc::downgrade(&hub), Duration::from_millis(hub.limits.room_ms)));
         if !hub.store.capabilities().single_process {
             tokio::spawn(look_at_heads(Arc::downgrade(&hub), Duration::from_millis(hub.limits.heads_ms)));
         }
@@ -147,12 +149,38 @@ impl Hub {
     ) -> Result<Registration, NotTaken> {
         let key = (who.tenant.clone(), who.user.clone());
         let (id, mailbox, owner) = locked(&self.registry).add(&key, credential, &self.limits)?;
-        Ok(Registration { hub: self.clone(), id, key, owner, mailbox, watched: Vec::new() })
+        Ok(Registration { hub: self.clone(), id, key, owner, mailbox, watched: Vec::new(), rooms: Vec::new() })
     }
 
     /// Tells the hub which tasks were just shown to somebody.
     pub(super) fn shown(&self, items: &[Arc<Item>]) {
         locked(&self.registry).shown(items.iter().map(|item| &item.task));
+    }
+
+    /// Reads a room, and tells all who stand in it what they have not heard of.
+    pub(super) async fn read_room(&self, room: &Room) -> Stored<Arc<RoomView>> {
+        let view = room.read(&*self.store, &*self.clock, &self.limits).await?;
+        locked(&self.registry).rooms.reconcile(&room.key, &view, self.clock.mono());
+        Ok(view)
+    }
+
+    /// Looks whether other nodes have changed what is shown in a room.
+    async fn look_at_room(&self, room: &Room) -> Stored<()> {
+        let view = self.read_room(room).await?;
+        let unseen = locked(&self.registry).rooms.unseen_in(&room.key, &view, self.clock.mono());
+        if !unseen.is_empty() {
+            let found: Vec<Arc<Item>> = room.tasks(&*self.store, &unseen).await?.into_iter().map(Item::new).collect();
+            locked(&self.registry).rooms.found(&room.key, &unseen, &found, self.clock.mono());
+        }
+        Ok(())
+    }
+
+    /// Counts a room whose states have changed here.
+    async fn count_room(&self, room: &Room) -> Stored<()> {
+        locked(&self.registry).rooms.counting(&room.key);
+        let counts = room.count(&*self.store, &*self.clock).await?;
+        locked(&self.registry).rooms.counted(&room.key, &counts);
+        Ok(())
     }
 
     fn hear(&self, signal: Signal) {
@@ -239,6 +267,31 @@ async fn look_at_heads(hub: Weak<Hub>, every: Duration) {
     }
 }
 
+/// Keeps the counts of rooms true, and hears from the database what other nodes have changed in them. A room whose last look
+/// took long rests for longer.
+async fn look_at_rooms(hub: Weak<Hub>, every: Duration) {
+    let mut look = tokio::time::interval(every);
+    look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        look.tick().await;
+        let Some(hub) = hub.upgrade() else { return };
+        let alone = hub.store.capabilities().single_process;
+        let (all, uncounted) = {
+            let registry = locked(&hub.registry);
+            (registry.rooms.all(), registry.rooms.uncounted())
+        };
+        let old = if alone { uncounted } else { all.clone() };
+        for room in old.iter().filter(|room| !room.rests(hub.clock.mono())) {
+            let looked = if alone { hub.count_room(room).await } else { hub.look_at_room(room).await };
+            if let Err(e) = looked {
+                tracing::debug!("a room could not be read: {e}");
+                break;
+            }
+        }
+        all.iter().for_each(|room| room.forget_reading());
+    }
+}
+
 /// A connection that counts.
 pub(super) struct Counted(Arc<Hub>);
 
@@ -256,6 +309,16 @@ pub(super) struct Registration {
     pub owner: Arc<Owner>,
     pub mailbox: Arc<Mailbox>,
     watched: Vec<TaskId>,
+    /// The rooms it stands in.
+    pub rooms: Vec<Place>,
+}
+
+/// A connection's place in a room.
+pub(super) struct Place {
+    /// The number under which its changes come.
+    pub slot: u16,
+    topic: Arc<str>,
+    room: Arc<Room>,
 }
 
 impl Registration {
@@ -274,6 +337,47 @@ impl Registration {
         self.mailbox.forget(task);
     }
 
+    /// The place that a topic has already.
+    pub fn slot_of(&self, topic: &str) -> Option<u16> {
+        self.rooms.iter().find(|place| *place.topic == *topic).map(|place| place.slot)
+    }
+
+    /// The topic and the room of a place.
+    pub fn room(&self, slot: u16) -> Option<(Arc<str>, Arc<Room>)> {
+        let place = self.rooms.iter().find(|place| place.slot == slot)?;
+        Some((place.topic.clone(), place.room.clone()))
+    }
+
+    /// From now on the mailbox gathers what changes in the room of a topic.
+    pub fn enter(&mut self, topic: &str, key: &RoomKey) -> u16 {
+        let slot = (0..).find(|slot| self.rooms.iter().all(|place| place.slot != *slot));
+        let slot = slot.expect("the topics of a connection are far fewer than numbers");
+        let room = locked(&self.hub.registry).rooms.enter(key, &self.mailbox, slot);
+        self.rooms.push(Place { slot, topic: topic.into(), room });
+        slot
+    }
+
+    /// And no longer.
+    pub fn exit(&mut self, slot: u16) {
+        if let Some(at) = self.rooms.iter().position(|place| place.slot == slot) {
+            let place = self.rooms.swap_remove(at);
+            locked(&self.hub.registry).rooms.exit(&place.room.key, &self.mailbox, slot);
+            self.mailbox.forget_room(slot);
+        }
+    }
+
+    /// Goes over into the room of this key, if it is another one by now.
+    pub fn stand_in(&mut self, slot: u16, key: &RoomKey) -> Option<Arc<Room>> {
+        let place = self.rooms.iter_mut().find(|place| place.slot == slot)?;
+        if place.room.key != *key {
+            let mut registry = locked(&self.hub.registry);
+            registry.rooms.exit(&place.room.key, &self.mailbox, slot);
+            self.mailbox.forget_room(slot);
+            place.room = registry.rooms.enter(key, &self.mailbox, slot);
+        }
+        Some(place.room.clone())
+    }
+
     /// The connection goes on under another credential of the same user.
     pub fn credential(&self, credential: Option<String>) {
         locked(&self.hub.registry).credential(self.id, credential);
@@ -285,6 +389,9 @@ impl Drop for Registration {
         let mut registry = locked(&self.hub.registry);
         for task in &self.watched {
             registry.unwatch(*task, &self.mailbox);
+        }
+        for place in &self.rooms {
+            registry.rooms.exit(&place.room.key, &self.mailbox, place.slot);
         }
         registry.remove(self.id, &self.key);
     }

@@ -29,6 +29,8 @@ pub struct Item {
 #[derive(Debug)]
 struct Rendering {
     class: ViewClass,
+    /// Cut to what a colleague may know.
+    cut: bool,
     at: Mono,
     /// Made after the estimate was withdrawn by time.
     stalled: bool,
@@ -46,7 +48,8 @@ impl Item {
     }
 }
 
-/// All that a view depends on beside the task. Users see only their own tasks, so whose view it is follows from the role.
+/// All that a view depends on beside the task and whether the viewer may see all of it. Users see all of their own tasks
+/// alone, so whose view it is follows from the role.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ViewClass {
     role: Role,
@@ -85,7 +88,8 @@ impl Renderer {
     pub async fn render(&self, viewer: &Viewer, items: &[Arc<Item>]) -> Result<Vec<Arc<RawValue>>> {
         let class = viewer.class();
         let now = self.clock.mono();
-        let mut texts: Vec<Option<Arc<RawValue>>> = items.iter().map(|i| self.kept(i, &class, now)).collect();
+        let kept = |item: &Arc<Item>| self.kept(item, &class, !viewer.principal.sees(&item.task), now);
+        let mut texts: Vec<Option<Arc<RawValue>>> = items.iter().map(kept).collect();
         let fresh: Vec<&Task> =
             items.iter().zip(&texts).filter(|(_, t)| t.is_none()).map(|(item, _)| &item.task).collect();
         let beside: HashMap<TaskId, Beside> =
@@ -100,25 +104,35 @@ impl Renderer {
         Ok(texts.into_iter().flatten().collect())
     }
 
-    fn kept(&self, item: &Item, class: &ViewClass, now: Mono) -> Option<Arc<RawValue>> {
+    /// What actions and records are declared.
+    pub fn catalogue(&self) -> &Catalogue {
+        &self.catalogue
+    }
+
+    fn kept(&self, item: &Item, class: &ViewClass, cut: bool, now: Mono) -> Option<Arc<RawValue>> {
         let stalled = item.stalled(self.clock.now());
-        let serves = |r: &&Rendering| r.class == *class && r.stalled == stalled && now - r.at < self.keep_ms;
+        let fits = |r: &Rendering| r.class == *class && r.cut == cut && r.stalled == stalled;
+        let serves = |r: &&Rendering| fits(r) && now - r.at < self.keep_ms;
         locked(&item.rendered).iter().find(serves).map(|r| r.text.clone())
     }
 
     fn fresh(&self, viewer: &Viewer, class: &ViewClass, item: &Item, beside: &Beside) -> Arc<RawValue> {
         let now = self.clock.now();
         let lens = Lens { viewer: &viewer.principal, lang: &viewer.lang, now, catalogue: &self.catalogue };
-        let summary = lens.summary(&item.task, beside);
+        let mut summary = lens.summary(&item.task, beside);
+        let cut = !viewer.principal.sees(&item.task);
+        if cut {
+            summary.cut_for_passers_by(lens.action_title(&item.task.action));
+        }
         let text = serde_json::value::to_raw_value(&summary).expect("a summary holds only texts, numbers and lists");
         let text: Arc<RawValue> = text.into();
         let mut rendered = locked(&item.rendered);
-        rendered.retain(|r| r.class != *class);
+        rendered.retain(|r| r.class != *class || r.cut != cut);
         if rendered.len() >= RENDERINGS {
             rendered.clear();
         }
         let (at, stalled) = (self.clock.mono(), item.stalled(now));
-        rendered.push(Rendering { class: class.clone(), at, stalled, text: text.clone() });
+        rendered.push(Rendering { class: class.clone(), cut, at, stalled, text: text.clone() });
         text
     }
 }
@@ -163,6 +177,11 @@ impl Facts {
             suppressed: 0,
             ended: true,
         }
+    }
+
+    /// Whether they are those of a task that is deleted.
+    pub fn is_gone(&self) -> bool {
+        self.state.is_none()
     }
 
     /// Whether going from `before` to these is progress alone.

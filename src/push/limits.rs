@@ -26,6 +26,11 @@ pub struct Limits {
     /// How often the heads of those who are connected are read, where other nodes write to the same database and no bus tells
     /// of it.
     pub heads_ms: u64,
+    /// How often the rooms in which somebody stands are looked at, where other nodes write to the same database; and how often
+    /// the counts of `ops` are read while its states change.
+    pub room_ms: u64,
+    /// Tasks in the snapshot of a room.
+    pub room_items: usize,
     /// How long a snapshot serves others who ask for the same head.
     pub snapshot_ms: u64,
     /// How long a rendered item serves others.
@@ -81,6 +86,8 @@ impl Default for Limits {
             jitter_ms: 1_000,
             gap_ms: 1_000,
             heads_ms: 500,
+            room_ms: 1_000,
+            room_items: 50,
             snapshot_ms: 1_500,
             render_ms: 1_000,
             expiry_warning_ms: 60_000,

@@ -21,6 +21,8 @@ pub enum Lane {
     Me,
     /// A subscribed task.
     Task,
+    /// A room, by the number that the connection has there.
+    Room(u16),
 }
 
 /// What became of a task.
@@ -63,6 +65,8 @@ pub struct Stale {
     pub me_stalled: bool,
     /// The same for subscribed tasks.
     pub tasks_stalled: BTreeSet<TaskId>,
+    /// The same for rooms.
+    pub rooms_stalled: BTreeSet<u16>,
 }
 
 /// What a session does about its mailbox, and by when.
@@ -95,6 +99,8 @@ pub struct Taken {
     pub changes: Vec<(Lane, Delivery)>,
     /// Counts changed with them.
     pub counts: bool,
+    /// Rooms whose counts changed.
+    pub room_counts: BTreeSet<u16>,
     /// The head that the connection knows once all of it was sent.
     pub head: Head,
 }
@@ -120,6 +126,8 @@ struct State {
     stale_at: Option<Mono>,
     me_stalled: bool,
     tasks_stalled: BTreeSet<TaskId>,
+    rooms_stalled: BTreeSet<u16>,
+    room_counts: BTreeSet<u16>,
     logs: HashMap<TaskId, i64>,
     leave_at: Option<Mono>,
     drain_told: bool,
@@ -197,10 +205,18 @@ impl Mailbox {
         let mut state = locked(&self.state);
         match lane {
             Lane::Me => state.me_stalled = true,
-            Lane::Task => {
-                state.tasks_stalled.insert(task);
-            }
+            Lane::Task => drop(state.tasks_stalled.insert(task)),
+            Lane::Room(slot) => drop(state.rooms_stalled.insert(slot)),
         }
+        drop(state);
+        self.wake.notify_one();
+    }
+
+    /// The counts of a room changed.
+    pub fn room_counted(&self, slot: u16) {
+        let mut state = locked(&self.state);
+        state.room_counts.insert(slot);
+        state.reflag();
         drop(state);
         self.wake.notify_one();
     }
@@ -233,7 +249,7 @@ impl Mailbox {
             urgent: state.counts || state.urgent,
             progress: state.progress,
             stale_at: state.stale_at,
-            stalled: state.me_stalled || !state.tasks_stalled.is_empty(),
+            stalled: state.me_stalled || !state.tasks_stalled.is_empty() || !state.rooms_stalled.is_empty(),
             logs: !state.logs.is_empty(),
             gap_at: state.gap.map(|(_, since)| since + self.gap_ms),
             leave_at: state.leave_at,
@@ -249,10 +265,11 @@ impl Mailbox {
             state.changes.extract_if(|_, change| progress || change.urgent).map(|((lane, _), c)| (lane, c)).collect();
         // An idle mailbox keeps no room.
         state.changes.shrink_to_fit();
+        let room_counts = if progress { std::mem::take(&mut state.room_counts) } else { BTreeSet::new() };
         state.reflag();
         changes.sort_by_key(|(lane, change)| (change.head, change.id, *lane));
         let counts = std::mem::take(&mut state.counts);
-        Taken { changes, counts, head: state.told() }
+        Taken { changes, counts, room_counts, head: state.told() }
     }
 
     /// Up to which head all has arrived; absent where that is not known.
@@ -282,6 +299,28 @@ impl Mailbox {
         }
     }
 
+    /// A snapshot of a room was sent, with these tasks in it.
+    pub fn room_sent(&self, slot: u16, shown: &[(TaskId, Revision)]) {
+        let mut state = locked(&self.state);
+        for (task, revision) in shown {
+            let key = (Lane::Room(slot), *task);
+            if state.changes.get(&key).is_some_and(|change| change.revision() <= *revision) {
+                state.changes.remove(&key);
+            }
+        }
+        state.room_counts.remove(&slot);
+        state.reflag();
+    }
+
+    /// A room is not watched any more.
+    pub fn forget_room(&self, slot: u16) {
+        let mut state = locked(&self.state);
+        state.changes.retain(|(lane, _), _| *lane != Lane::Room(slot));
+        state.room_counts.remove(&slot);
+        state.rooms_stalled.remove(&slot);
+        state.reflag();
+    }
+
     /// A task is not watched any more.
     pub fn forget(&self, task: TaskId) {
         let mut state = locked(&self.state);
@@ -299,7 +338,8 @@ impl Mailbox {
             return Stale { all, ..Stale::default() };
         }
         let me_stalled = std::mem::take(&mut state.me_stalled);
-        Stale { all, me_stalled, tasks_stalled: std::mem::take(&mut state.tasks_stalled) }
+        let tasks_stalled = std::mem::take(&mut state.tasks_stalled);
+        Stale { all, me_stalled, tasks_stalled, rooms_stalled: std::mem::take(&mut state.rooms_stalled) }
     }
 
     /// Takes out which logs have grown, and up to where.
@@ -357,7 +397,8 @@ impl State {
 
     fn reflag(&mut self) {
         self.urgent = self.changes.values().any(|change| change.urgent);
-        self.progress = self.changes.values().any(|change| !change.urgent);
+        let waits = self.changes.values().any(|change| !change.urgent);
+        self.progress = waits || !self.room_counts.is_empty();
     }
 
     /// The head that the connection knows when all that was taken has been sent.

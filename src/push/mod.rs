@@ -34,6 +34,8 @@ pub mod limits;
 pub mod mailbox;
 pub mod protocol;
 pub mod registry;
+pub mod room;
+pub mod rooms;
 mod session;
 pub mod snapshot;
 pub mod socket;

@@ -69,14 +69,14 @@ impl Have {
 /// A topic by name.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Topic {
-    /// `me`, `task:ID`.
+    /// `me`, `task:ID`, `record:TYPE:ID`, `ops`.
     pub topic: String,
 }
 
 /// Watches a topic.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Sub {
-    /// `me`, `task:ID`.
+    /// `me`, `task:ID`, `record:TYPE:ID`, `ops`.
     pub topic: String,
     /// Whether the log is wanted; absent = yes.
     pub log: Option<bool>,
@@ -242,10 +242,8 @@ pub enum ErrorCode {
     Unauthorized,
     /// The token is not one for this connection.
     Forbidden,
-    /// No such task for this caller.
+    /// No such topic for this caller.
     NotFound,
-    /// This version does not know the topic.
-    UnknownTopic,
     /// Too many topics on one connection.
     TooManyTopics,
     /// Too many frames in a short time.
@@ -258,14 +256,13 @@ pub enum ErrorCode {
 
 impl ErrorCode {
     /// All codes, in the order of docs/push.md.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 10] = [
         Self::BadFrame,
         Self::UnknownFrame,
         Self::HelloExpected,
         Self::Unauthorized,
         Self::Forbidden,
         Self::NotFound,
-        Self::UnknownTopic,
         Self::TooManyTopics,
         Self::TooManyCommands,
         Self::TooManyConnections,

@@ -7,10 +7,12 @@ use super::counts::SharedCounts;
 use super::item::{Facts, Item};
 use super::limits::Limits;
 use super::mailbox::{Delivery, Lane, Mailbox, What};
+use super::room::RoomKey;
+use super::rooms::Rooms;
 use crate::core::change::Change;
 use crate::core::eta::Activity;
 use crate::core::ids::{Head, TaskId};
-use crate::core::task::Task;
+use crate::core::task::{RecordRef, Task};
 use crate::core::time::{Millis, Mono};
 use crate::core::view::activity;
 use std::collections::{BTreeSet, HashMap};
@@ -41,6 +43,12 @@ struct Watched {
     facts: Option<Facts>,
 }
 
+struct Stall {
+    at: Millis,
+    owner: OwnerKey,
+    record: Option<RecordRef>,
+}
+
 struct Connection {
     mailbox: Arc<Mailbox>,
     credential: Option<String>,
@@ -61,8 +69,10 @@ pub struct Registry {
     owners: HashMap<OwnerKey, OwnerEntry>,
     watched: HashMap<TaskId, Watched>,
     connections: HashMap<u64, Connection>,
-    /// When the estimate of a task is withdrawn if nothing moves, and whose it is.
-    stalls: HashMap<TaskId, (Millis, OwnerKey)>,
+    /// Who stands in which room.
+    pub(super) rooms: Rooms,
+    /// When the estimate of a task is withdrawn if nothing moves, and who may be told of it.
+    stalls: HashMap<TaskId, Stall>,
     last_id: u64,
     /// The node goes; nobody is taken in any more.
     pub draining: bool,
@@ -130,7 +140,7 @@ impl Registry {
     /// what one connection read has not been announced to the others yet.
     pub fn shown<'a>(&mut self, tasks: impl Iterator<Item = &'a Task>) {
         for task in tasks {
-            self.note_stall(task, (task.tenant.clone(), task.owner.clone()));
+            self.note_stall(task);
         }
     }
 
@@ -140,7 +150,8 @@ impl Registry {
         for change in changes {
             let (tenant, owner) = change.owner();
             let (id, key) = (change.task_id(), (tenant.to_owned(), owner.to_owned()));
-            if !self.owners.contains_key(&key) && !self.watched.contains_key(&id) {
+            let watched = self.owners.contains_key(&key) || self.watched.contains_key(&id);
+            if !watched && !self.rooms.concern(change) {
                 continue;
             }
             let (what, facts) = match change {
@@ -163,8 +174,9 @@ impl Registry {
                     mailbox.deliver(Lane::Task, std::slice::from_ref(&delivery), &[], now);
                 }
             }
+            self.rooms.dispatch(change, &what, facts, now);
             match change {
-                Change::Task(task) => self.note_stall(task, key),
+                Change::Task(task) => self.note_stall(task),
                 Change::Gone { .. } => drop(self.stalls.remove(&id)),
             }
         }
@@ -196,7 +208,8 @@ impl Registry {
 
     /// Tells everybody whose estimate of a task ends by time alone.
     pub fn tell_stalled(&mut self, now: Millis) {
-        for (task, (_, owner)) in self.stalls.extract_if(|_, (at, _)| *at < now) {
+        for (task, Stall { owner, record, .. }) in self.stalls.extract_if(|_, stall| stall.at < now) {
+            self.rooms.stalled(&RoomKey::of_task((&owner.0, &owner.1), record.as_ref()), task);
             if let Some(entry) = self.owners.get(&owner) {
                 entry.mailboxes.iter().for_each(|mailbox| mailbox.stalled(Lane::Me, task));
             }
@@ -234,10 +247,13 @@ impl Registry {
         all.into_iter().cloned().collect()
     }
 
-    fn note_stall(&mut self, task: &Task, owner: OwnerKey) {
+    fn note_stall(&mut self, task: &Task) {
         let estimated = activity(task) == Activity::Working && task.progress.total.is_some_and(|total| total > 0);
         match task.estimator.stalls_at().filter(|_| estimated) {
-            Some(at) => drop(self.stalls.insert(task.id, (at, owner))),
+            Some(at) => {
+                let owner = (task.tenant.clone(), task.owner.clone());
+                self.stalls.insert(task.id, Stall { at, owner, record: task.record.clone() });
+            }
             None => drop(self.stalls.remove(&task.id)),
         }
     }
@@ -245,15 +261,18 @@ impl Registry {
 
 /// What an announced change is, by what was announced before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Judged {
-    /// Something newer was announced already.
+pub(super) enum Judged {
+    /// This, or something newer, was announced already.
     Old,
+    /// Progress alone.
     Progress,
+    /// What a person would want to hear of at once.
     Changed,
 }
 
 impl Judged {
-    fn by(before: Option<&Facts>, facts: &Facts) -> Self {
+    /// What facts are to whoever heard of `before`.
+    pub(super) fn by(before: Option<&Facts>, facts: &Facts) -> Self {
         match before {
             Some(before) if before.revision >= facts.revision => Self::Old,
             Some(before) if facts.only_progress_since(before) => Self::Progress,

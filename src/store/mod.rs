@@ -199,7 +199,7 @@ pub enum Asked {
 }
 
 /// Which tasks of whom a reading verb may answer with.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Reach {
     /// The tenant; absent = all (platform).
     pub tenant: Option<String>,
@@ -215,6 +215,14 @@ impl Reach {
             tenant: (who.role < Role::Platform).then(|| who.tenant.clone()),
             owner: (!who.is_operator()).then(|| who.user.clone()),
         }
+    }
+
+    /// All that a caller may see of a business record's tasks: where its type is `open` to the tenant, those of colleagues
+    /// too, which are cut before they are shown.
+    #[must_use]
+    pub fn of_record(who: &Principal, open: bool) -> Self {
+        let all = Self::of(who);
+        if open { Self { owner: None, ..all } } else { all }
     }
 
     /// Whether a task lies inside.

@@ -36,8 +36,6 @@ pub struct WebSettings {
     pub trusted_proxies: Vec<IpNet>,
     /// Issuers whose tokens are taken.
     pub issuers: Issuers,
-    /// Record types whose tasks everyone of the tenant sees in numbers.
-    pub open_records: BTreeSet<String>,
 }
 
 /// The parts.

@@ -53,6 +53,7 @@ fn a_late_announcement_does_not_bring_a_deleted_task_back() {
         id: gone.id,
         revision: Revision(4),
         head: Head(4),
+        record: None,
     };
     let ended = Task { state: State::Cancelled, ..task(2) };
     registry.dispatch(&[Change::Task(Box::new(ended))], NOW);

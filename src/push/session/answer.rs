@@ -14,18 +14,17 @@ use crate::core::principal::Scope;
 /// A topic as this version knows it.
 enum Topic {
     Me,
-    /// `None` = no id of a task at all.
-    Task(Option<TaskId>),
-    Unknown,
+    Task(TaskId),
+    /// A room, or nothing that anybody could watch.
+    Other,
 }
 
 impl Topic {
-    /// Rooms for `record:TYPE:ID` and `ops` are here; until they are built they are unknown.
     fn read(name: &str) -> Self {
-        match name.split_once(':') {
+        match name.strip_prefix("task:").map(str::parse) {
+            Some(Ok(id)) => Self::Task(id),
             None if name == ME => Self::Me,
-            Some(("task", id)) => Self::Task(id.parse().ok()),
-            _ => Self::Unknown,
+            _ => Self::Other,
         }
     }
 }
@@ -66,17 +65,22 @@ impl<S: Socket> Session<'_, S> {
             }
             ClientFrame::Sync(sync) => self.tell_center(self.wanted(sync.have)).await,
             ClientFrame::Refresh(refresh) => self.refresh(refresh.token).await,
-            ClientFrame::Unsub(topic) => {
-                if let Topic::Task(Some(id)) = Topic::read(&topic.topic) {
-                    self.leave(id);
+            ClientFrame::Unsub(unsub) => {
+                match Topic::read(&unsub.topic) {
+                    Topic::Me => {}
+                    Topic::Task(id) => self.leave(id),
+                    Topic::Other => {
+                        if let Some(slot) = self.place.slot_of(&unsub.topic) {
+                            self.place.exit(slot);
+                        }
+                    }
                 }
                 Ok(())
             }
             ClientFrame::Sub(sub) => match Topic::read(&sub.topic) {
                 Topic::Me => self.tell_center(Wanted::Answer(None)).await,
-                Topic::Task(Some(id)) => self.subscribe(id, &sub).await,
-                Topic::Task(None) => self.wire.refuse(ErrorCode::NotFound, Some(&sub.topic)).await,
-                Topic::Unknown => self.wire.refuse(ErrorCode::UnknownTopic, Some(&sub.topic)).await,
+                Topic::Task(id) => self.subscribe(id, &sub).await,
+                Topic::Other => self.subscribe_room(&sub.topic).await,
             },
         }
     }
@@ -91,7 +95,7 @@ impl<S: Socket> Session<'_, S> {
     }
 
     async fn subscribe(&mut self, id: TaskId, sub: &Sub) -> Result<(), End> {
-        if !self.topics.contains_key(&id) && self.topics.len() >= self.hub.limits.topic_count {
+        if !self.topics.contains_key(&id) && self.topic_count() >= self.hub.limits.topic_count {
             return self.wire.refuse(ErrorCode::TooManyTopics, Some(&sub.topic)).await;
         }
         self.place.watch(id);

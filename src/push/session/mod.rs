@@ -12,6 +12,7 @@
 mod answer;
 mod greet;
 mod rate;
+mod room;
 mod tail;
 mod tell;
 mod wire;

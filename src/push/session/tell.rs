@@ -14,7 +14,7 @@ use super::{End, Session};
 use crate::core::ids::{Head, TaskId};
 use crate::store::{Reach, Result as Stored};
 use serde_json::value::RawValue;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// How long after a failed reading the store is asked again, ms; jitter comes on top.
@@ -105,6 +105,10 @@ impl<S: Socket> Session<'_, S> {
         for id in topics {
             self.tell_task(id).await?;
         }
+        let rooms: Vec<u16> = self.place.rooms.iter().map(|place| place.slot).collect();
+        for slot in rooms {
+            self.tell_room(slot).await?;
+        }
         Ok(())
     }
 
@@ -124,6 +128,9 @@ impl<S: Socket> Session<'_, S> {
         for id in stale.tasks_stalled {
             self.tell_task(id).await?;
         }
+        for slot in stale.rooms_stalled {
+            self.tell_room(slot).await?;
+        }
         Ok(())
     }
 
@@ -134,7 +141,7 @@ impl<S: Socket> Session<'_, S> {
         let quiet = self.flushed_at.is_none_or(|at| now - at > 2 * limits.progress_ms);
         self.progress_wait_ms = limits.progress_ms + if quiet { self.phase_ms } else { 0 };
         self.flushed_at = Some(now);
-        let Taken { changes, counts, head } = self.place.mailbox.take(self.visible);
+        let Taken { changes, counts, room_counts, head } = self.place.mailbox.take(self.visible);
         let items: Vec<Arc<Item>> = changes.iter().filter_map(|(_, change)| item(change)).cloned().collect();
         let read = async {
             let texts = self.hub.renderer.render(&self.viewer, &items).await?;
@@ -155,6 +162,7 @@ impl<S: Socket> Session<'_, S> {
         let mut gone = BTreeSet::new();
         let mut mine = Vec::new();
         let mut watched = Vec::new();
+        let mut rooms: BTreeMap<u16, Vec<&RawValue>> = room_counts.iter().map(|slot| (*slot, Vec::new())).collect();
         let mut texts = texts.iter();
         for (lane, change) in &changes {
             match &change.what {
@@ -172,21 +180,31 @@ impl<S: Socket> Session<'_, S> {
                         Lane::Me => mine.push(text),
                         Lane::Task if self.viewer.principal.sees(&item.task) => watched.push((change.id, text)),
                         Lane::Task => {}
+                        Lane::Room(slot) => rooms.entry(*slot).or_default().push(text),
                     }
                 }
             }
         }
-        self.tell_mine(&mine, counts.as_deref(), head).await?;
+        self.tell_changes(ME, &mine, counts.as_deref(), Some(head)).await?;
         for (id, text) in watched {
             let topic = format!("task:{id}");
             let frame = ServerFrame::Delta { topic: &topic, head: self.told(), items: &[text], counts: None };
             self.wire.send(&frame).await?;
         }
+        for (slot, items) in rooms {
+            self.tell_room_changes(slot, &items, room_counts.contains(&slot)).await?;
+        }
         Ok(())
     }
 
-    /// Sends changes of the center in frames of limited size; the last one carries the counts and the new head.
-    async fn tell_mine(&mut self, items: &[&RawValue], counts: Option<&CountsView>, head: Head) -> Result<(), End> {
+    /// Sends changes of a topic in frames of limited size; the last one carries the counts and the new head.
+    pub(super) async fn tell_changes(
+        &mut self,
+        topic: &str,
+        items: &[&RawValue],
+        counts: Option<&CountsView>,
+        head: Option<Head>,
+    ) -> Result<(), End> {
         let mut rest = items;
         while !rest.is_empty() || counts.is_some() {
             let mut bytes = 0;
@@ -199,10 +217,10 @@ impl<S: Socket> Session<'_, S> {
             rest = later;
             let last = rest.is_empty();
             if last {
-                self.told = self.told.max(Some(head));
+                self.told = self.told.max(head);
             }
             let counts = counts.filter(|_| last);
-            self.wire.send(&ServerFrame::Delta { topic: ME, head: self.told(), items: now, counts }).await?;
+            self.wire.send(&ServerFrame::Delta { topic, head: self.told(), items: now, counts }).await?;
             if last {
                 break;
             }
@@ -236,7 +254,7 @@ impl<S: Socket> Session<'_, S> {
     }
 
     /// The store does not answer.
-    async fn degrade(&mut self) -> Result<(), End> {
+    pub(super) async fn degrade(&mut self) -> Result<(), End> {
         self.place.mailbox.stale_all(self.now() + AGAIN_MS + self.hub.jitter_ms());
         self.status(Live::Degraded).await
     }
@@ -275,7 +293,7 @@ fn item(change: &Delivery) -> Option<&Arc<Item>> {
 }
 
 /// The first texts that fit, and whether some do not.
-fn fitting(texts: &[Arc<RawValue>], most: usize) -> (Vec<&RawValue>, bool) {
+pub(super) fn fitting(texts: &[Arc<RawValue>], most: usize) -> (Vec<&RawValue>, bool) {
     let mut bytes = 0;
     let fits = |text: &&Arc<RawValue>| {
         bytes += text.get().len() + 1;

@@ -82,6 +82,7 @@ pub async fn delete(mut tx: Box<dyn Tx>, caller: &Principal, ids: &[TaskId]) -> 
             id: task.id,
             revision: task.revision.next(),
             head: place.map(|i| heads[i]).unwrap_or_default(),
+            record: task.record.clone(),
         });
     }
     let gone: Vec<TaskId> = ended.iter().map(|t| t.id).collect();

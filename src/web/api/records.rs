@@ -2,7 +2,7 @@
 
 use super::list::{self, Asked, TaskPage};
 use crate::core::principal::Principal;
-use crate::core::task::{RecordRef, limits};
+use crate::core::task::RecordRef;
 use crate::core::view::TaskSummary;
 use crate::store::{ListParams, Reach};
 use crate::web::error::{ApiError, Code};
@@ -27,13 +27,13 @@ pub async fn tasks(
     mut query: Query,
 ) -> Result<Json<TaskPage>, ApiError> {
     let Ok(Path((kind, id))) = path else { return Err(ApiError::new(Code::NotFound)) };
-    if kind.len() > limits::KEY_BYTES || id.len() > limits::KEY_BYTES || kind.contains('\0') || id.contains('\0') {
+    let record = RecordRef { kind, id };
+    if !record.may_exist() {
         return Err(ApiError::new(Code::NotFound));
     }
-    let open = state.settings.open_records.contains(&kind);
     let params = ListParams {
-        reach: if open { Reach { owner: None, ..Reach::of(&who) } } else { Reach::of(&who) },
-        record: Some(RecordRef { kind, id }),
+        reach: Reach::of_record(&who, state.catalogue.open_records.contains(&record.kind)),
+        record: Some(record),
         archived: true,
         descending: true,
         ..ListParams::default()
@@ -42,9 +42,7 @@ pub async fn tasks(
     query.finish()?;
     let mut page = list::fill(&state, &who, &lang, asked).await?;
     for task in page.items.iter_mut().filter(|task| !sees(&who, task)) {
-        let action = state.catalogue.actions.get(&task.action);
-        let title = action.map_or_else(|| task.action.clone(), |a| a.title.get(&lang).to_owned());
-        task.cut_for_passers_by(title);
+        task.cut_for_passers_by(state.lens(&who, &lang).action_title(&task.action));
     }
     Ok(Json(page))
 }

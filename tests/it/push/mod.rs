@@ -5,6 +5,7 @@ mod center;
 mod endings;
 mod hostile;
 mod peer;
+mod rooms;
 mod slow;
 mod soak;
 mod socket;

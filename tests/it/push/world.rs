@@ -16,7 +16,7 @@ use taskbell::core::principal::{Principal, Role, Scope};
 use taskbell::core::progress::Reported;
 use taskbell::core::retry::RetryPolicy;
 use taskbell::core::submit::Submit;
-use taskbell::core::task::Task;
+use taskbell::core::task::{RecordRef, Task};
 use taskbell::core::time::{Clock, Millis, Mono, Rng};
 use taskbell::core::view::Catalogue;
 use taskbell::push::{Hub, HubParts, Identity, Limits, Opening};
@@ -96,7 +96,7 @@ impl World {
             store: store.clone(),
             logs: logs.clone(),
             bus: bus.clone(),
-            catalogue: Arc::new(Catalogue::default()),
+            catalogue: Arc::new(Catalogue { open_records: ["shared".to_owned()].into(), ..Catalogue::default() }),
             clock: Arc::new(ShiftedClock { start: Instant::now(), shift_ms: shift_ms.clone() }),
             rng: Arc::new(Tenth),
             limits,
@@ -167,6 +167,24 @@ impl World {
     }
 
     pub async fn submit_titled(&self, owner: &str, title: &str, aloud: bool) -> TaskId {
+        self.submit_all(owner, title, None, aloud).await
+    }
+
+    pub async fn submit_on_record(&self, owner: &str, kind: &str, id: &str) -> TaskId {
+        self.submit_all(owner, "a task", Some(RecordRef { kind: kind.into(), id: id.into() }), true).await
+    }
+
+    pub async fn submit_on_record_silently(&self, owner: &str, kind: &str, id: &str) -> TaskId {
+        self.submit_all(owner, "a task", Some(RecordRef { kind: kind.into(), id: id.into() }), false).await
+    }
+
+    /// A task of a record, that runs.
+    pub async fn start_on_record(&self, owner: &str, kind: &str, id: &str) -> (TaskId, FencingToken) {
+        let id = self.submit_on_record(owner, kind, id).await;
+        (id, self.claim(id).await)
+    }
+
+    async fn submit_all(&self, owner: &str, title: &str, record: Option<RecordRef>, aloud: bool) -> TaskId {
         let id = TaskId::new();
         let submit = Submit {
             id,
@@ -176,7 +194,7 @@ impl World {
             title: Some(title.into()),
             owner: owner.into(),
             params: json!({}),
-            record: None,
+            record,
             fingerprint: String::new(),
             keys: Vec::new(),
             slot: None,

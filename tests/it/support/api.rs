@@ -9,7 +9,6 @@ use super::node::{Node, action, answer, closure};
 use reqwest::header::HeaderMap;
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
@@ -212,11 +211,7 @@ impl Api {
             rng: Arc::new(SystemRng),
             limits: Limits::default(),
         });
-        let mut settings = WebSettings {
-            allowed_origins: vec![LISTED.to_owned()],
-            open_records: BTreeSet::from(["shared".to_owned()]),
-            ..WebSettings::default()
-        };
+        let mut settings = WebSettings { allowed_origins: vec![LISTED.to_owned()], ..WebSettings::default() };
         set(&mut settings);
         let state = AppState::new(Parts {
             store: store.clone(),

@@ -2,6 +2,7 @@
 
 use super::ground::Ground;
 use async_trait::async_trait;
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -211,7 +212,11 @@ impl Node {
         let registry = Registry::new(handlers.into_iter().map(|(a, h)| (a.key, h)));
         let commands = Commands::new(store.clone(), bus.clone(), wake.clone());
         let files = Files::in_folder(&folder.join("files"), store.clone()).unwrap();
-        let catalogue = Arc::new(Catalogue { actions: Actions::new(actions), ..Catalogue::default() });
+        let catalogue = Arc::new(Catalogue {
+            actions: Actions::new(actions),
+            open_records: HashSet::from(["shared".to_owned()]),
+            ..Catalogue::default()
+        });
         let engine = Engine::start(EngineParts {
             store: store.clone(),
             files: files.clone(),

@@ -162,7 +162,7 @@ impl Session<'_> {
 
     async fn flush(&mut self, now: Mono) -> Result<(), Gone> {
         self.flushed_at = Some(now);
-        let Taken { changes, counts, head } = self.mailbox.take(self.visible);
+        let Taken { changes, counts, head, .. } = self.mailbox.take(self.visible);
         if counts && self.desk.store.now().await.is_err() {
             self.owed = true;
             return self.degrade();
