@@ -8,6 +8,7 @@ pub mod accounts;
 pub mod clock;
 pub mod lock;
 mod open;
+mod push_limits;
 mod web_settings;
 
 use crate::bus::LocalBus;
@@ -23,7 +24,7 @@ use crate::engine::{Engine, EngineParts, EngineSettings};
 pub use crate::handler::native::NativeHandlers;
 use crate::handler::script::{PoolSettings, ScriptHandler, ScriptPool};
 use crate::handler::{Handler, Registry};
-use crate::push::{Hub, HubParts, Limits};
+use crate::push::{Hub, HubParts};
 use crate::store::StoreError;
 use crate::store::beside::BesideReader;
 use crate::telemetry::measures;
@@ -168,7 +169,7 @@ impl Node {
             catalogue: catalogue.clone(),
             clock: clock.clone(),
             rng: rng.clone(),
-            limits: Limits::default(),
+            limits: push_limits::of(&settings.push),
         });
         let parts = registry.map(|registry| EngineParts {
             store: store.clone(),

@@ -13,6 +13,7 @@ mod check;
 mod database;
 mod fault;
 mod outside;
+mod push;
 mod quantity;
 mod reader;
 mod rows;
@@ -28,6 +29,7 @@ pub use auth::{JwtAlgorithm, JwtIssuer};
 pub use database::{DatabaseUrl, without_password};
 pub use fault::{Fault, Faults};
 pub use outside::{RecordType, Visibility, Webhook, WriteBack};
+pub use push::Push;
 pub(crate) use quantity::duration_ms;
 pub use rows::{Allowed, ROWS, Row, markdown};
 pub use secret::Secret;
@@ -59,6 +61,8 @@ pub struct Settings {
     pub logs: Option<DatabaseUrl>,
     /// How the engine paces itself.
     pub engine: Engine,
+    /// What a WebSocket may cost.
+    pub push: Push,
     /// Whether this node fires schedules.
     pub scheduler_enabled: bool,
     /// Where packs are looked for; absolute.
@@ -143,6 +147,7 @@ impl Settings {
             files: sections::files(root.section("files")),
             logs: sections::logs(root.section("logs")),
             engine: sections::engine(root.section("engine")),
+            push: push::push(root.section("push")),
             scheduler_enabled: sections::scheduler(root.section("scheduler")),
             packs_dir: sections::packs(root.section("packs")),
             outbound: sections::outbound(root.section("outbound")),

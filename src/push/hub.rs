@@ -3,6 +3,7 @@
 //! One per node. It puts changes into mailboxes and never waits for a connection; what a connection cannot take in time is
 //! merged there. When the bus tells that signals were missed, every connection gets new snapshots, spread over time.
 
+use super::door::{Door, Full, Inside};
 use super::item::{Item, Renderer};
 use super::limits::Limits;
 use super::locked;
@@ -21,6 +22,7 @@ use crate::store::accounts::idle_since;
 use crate::store::logs::LogStore;
 use crate::store::{Result as Stored, Store};
 use std::future::Future;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
@@ -59,7 +61,7 @@ pub struct Hub {
     pub(super) snapshots: Snapshots,
     registry: Mutex<Registry>,
     /// Connections, those that have not said hello included.
-    open: watch::Sender<usize>,
+    door: Arc<Door>,
     /// Set when the node drains.
     draining: watch::Sender<bool>,
 }
@@ -72,13 +74,13 @@ impl Hub {
         let hub = Arc::new(Self {
             renderer: Renderer::new(store.clone(), catalogue, clock.clone(), &limits),
             snapshots: Snapshots::new(store.clone(), clock.clone(), &limits),
+            door: Door::new(&limits),
             store,
             logs,
             clock,
             rng,
             limits,
             registry: Mutex::default(),
-            open: watch::Sender::new(0),
             draining: watch::Sender::new(false),
         });
         tokio::spawn(listen(Arc::downgrade(&hub), bus.subscribe()));
@@ -102,7 +104,13 @@ impl Hub {
     /// How many connections are open.
     #[must_use]
     pub fn connection_count(&self) -> usize {
-        *self.open.borrow()
+        self.door.inside()
+    }
+
+    /// The limits that it keeps.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        &self.limits
     }
 
     /// Ends the connections that came in by a credential (the hash of a key, of a session): it was taken back.
@@ -121,24 +129,17 @@ impl Hub {
             let now = self.clock.mono();
             registry.mailboxes().for_each(|mailbox| mailbox.leave(now + (self.rng.unit() * spread) as u64));
         }
-        let mut open = self.open.subscribe();
-        // An error would mean that the sender is gone, which is `self`.
-        let _ = tokio::time::timeout(grace, open.wait_for(|count| *count == 0)).await;
+        // What is not gone by then is dropped with the process.
+        let _ = tokio::time::timeout(grace, self.door.until_empty()).await;
     }
 
     pub(super) fn draining(&self) -> watch::Receiver<bool> {
         self.draining.subscribe()
     }
 
-    /// Counts a connection in; `None` when the node has too many.
-    pub(super) fn count_in(self: &Arc<Self>) -> Option<Counted> {
-        let most = self.limits.node_connections;
-        let taken = self.open.send_if_modified(|count| {
-            let free = *count < most;
-            *count += usize::from(free);
-            free
-        });
-        taken.then(|| Counted(self.clone()))
+    /// Lets a connection in, if there is room for it.
+    pub(super) fn let_in(&self, address: Option<IpAddr>) -> Result<Inside, Full> {
+        self.door.enter(address, self.clock.mono())
     }
 
     /// Registers a connection: from now on its mailbox gathers what changes.
@@ -289,15 +290,6 @@ async fn look_at_rooms(hub: Weak<Hub>, every: Duration) {
             }
         }
         all.iter().for_each(|room| room.forget_reading());
-    }
-}
-
-/// A connection that counts.
-pub(super) struct Counted(Arc<Hub>);
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.0.open.send_modify(|count| *count -= 1);
     }
 }
 

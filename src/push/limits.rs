@@ -54,6 +54,8 @@ pub struct Limits {
     pub snapshot_bytes: usize,
     /// Bytes of a frame that a client sends.
     pub incoming_bytes: usize,
+    /// Bytes that may wait to be written to one connection; above all that one frame may have.
+    pub pending_bytes: usize,
     /// Frames a second that a client may send, and how many may come in one burst.
     pub commands_per_second: u32,
     /// Faults of a client before it is closed; one is forgiven each second.
@@ -62,6 +64,8 @@ pub struct Limits {
     pub topic_count: usize,
     /// Connections of one user on this node.
     pub user_connections: usize,
+    /// Connections from one address on this node.
+    pub address_connections: usize,
     /// Connections on this node.
     pub node_connections: usize,
     /// Changes that may wait in one mailbox.
@@ -99,10 +103,12 @@ impl Default for Limits {
             frame_bytes: 32 * 1024,
             snapshot_bytes: 192 * 1024,
             incoming_bytes: 32 * 1024,
+            pending_bytes: 256 * 1024,
             commands_per_second: 20,
             fault_count: 20,
             topic_count: 32,
             user_connections: 20,
+            address_connections: 100,
             node_connections: 5_000,
             mailbox_count: 1_000,
             log_lines: 200,

@@ -28,6 +28,7 @@
 //! viewer of a task that it may not see.
 
 mod counts;
+mod door;
 pub mod hub;
 pub mod item;
 pub mod limits;

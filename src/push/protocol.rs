@@ -292,7 +292,7 @@ pub mod close {
     pub const FORBIDDEN: u16 = 4403;
     /// The peer does not speak the protocol.
     pub const PROTOCOL: u16 = 4409;
-    /// Too many connections of one user.
+    /// Too many connections of one user, or from one address.
     pub const TOO_MANY: u16 = 4429;
     /// All of them, in the order of docs/push.md.
     pub const ALL: [u16; 8] = [RESTART, OVERLOAD, NEW_TOKEN, TOO_SLOW, NO_PONG, FORBIDDEN, PROTOCOL, TOO_MANY];

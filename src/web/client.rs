@@ -55,6 +55,18 @@ impl Client {
     }
 }
 
+/// What counts as one address where something is counted by address: of IPv6 the /64 network, which is what one household has.
+#[must_use]
+pub fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        four @ IpAddr::V4(_) => four,
+        IpAddr::V6(six) => {
+            let [a, b, c, d, ..] = six.segments();
+            IpAddr::from([a, b, c, d, 0, 0, 0, 0])
+        }
+    }
+}
+
 /// The parts of a header that may come several times and be a list.
 fn listed<'h>(headers: &'h HeaderMap, name: &str) -> Vec<&'h str> {
     let values = headers.get_all(name).iter().filter_map(|v| v.to_str().ok());

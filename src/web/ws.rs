@@ -5,6 +5,7 @@
 //! the library's own cost 135 KB a connection.
 
 use super::auth::{self, Caller};
+use super::client::{self, Client};
 use super::error::{ApiError, Code};
 use super::origin::{self, From};
 use super::state::AppState;
@@ -20,10 +21,6 @@ use std::sync::Arc;
 
 /// Read and write buffers of one connection, bytes.
 const BUFFER_BYTES: usize = 4 * 1024;
-/// The largest frame and message that come in, bytes.
-const INCOMING_BYTES: usize = 32 * 1024;
-/// What may wait to be written, bytes; above it the connection ends.
-const PENDING_BYTES: usize = 256 * 1024;
 
 /// Opens the push, a WebSocket.
 ///
@@ -32,6 +29,7 @@ const PENDING_BYTES: usize = 256 * 1024;
 #[utoipa::path(get, path = "/ws", operation_id = "connect", tag = "push", responses((status = 101, description = "The push begins.")), extensions(("x-codes" = json!(["bad-request"]))))]
 pub async fn connect(
     State(state): State<AppState>,
+    client: Client,
     headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, ApiError> {
@@ -45,14 +43,19 @@ pub async fn connect(
     if caller.as_ref().is_some_and(|c| !c.principal.has(Scope::TasksRead)) {
         return Err(ApiError::new(Code::Forbidden).detail("The key does not carry the scope tasks:read."));
     }
-    let opening = Opening { identity: caller.map(identity), authenticate: authenticate(state.clone()) };
+    let opening = Opening {
+        identity: caller.map(identity),
+        address: client.address.map(client::network),
+        authenticate: authenticate(state.clone()),
+    };
+    let (incoming, pending) = (state.hub.limits().incoming_bytes, state.hub.limits().pending_bytes);
     Ok(upgrade
         .protocols([SUBPROTOCOL])
         .read_buffer_size(BUFFER_BYTES)
         .write_buffer_size(BUFFER_BYTES)
-        .max_write_buffer_size(PENDING_BYTES)
-        .max_message_size(INCOMING_BYTES)
-        .max_frame_size(INCOMING_BYTES)
+        .max_write_buffer_size(pending)
+        .max_message_size(incoming)
+        .max_frame_size(incoming)
         .on_upgrade(move |socket| state.hub.serve(Wire(socket), opening)))
 }
 

@@ -17,6 +17,7 @@ mod tail;
 mod tell;
 mod wire;
 
+use super::door::Full;
 use super::hub::{Hub, Registration};
 use super::item::Viewer;
 use super::protocol::{Have, Live, ServerFrame, close};
@@ -29,6 +30,7 @@ use futures_util::future::BoxFuture;
 use rate::Rate;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tail::Tail;
@@ -58,6 +60,8 @@ pub type Authenticate = Arc<dyn Fn(String) -> BoxFuture<'static, Option<Identity
 pub struct Opening {
     /// Who it is by cookie or header, if either proved it.
     pub identity: Option<Identity>,
+    /// What counts as the address it comes from, where that is known.
+    pub address: Option<IpAddr>,
     /// What tokens prove. Has to answer `None` where the Origin may not bring one.
     pub authenticate: Authenticate,
 }
@@ -74,8 +78,12 @@ enum End {
 /// Runs one connection to its end.
 pub(super) async fn serve<S: Socket>(hub: Arc<Hub>, socket: S, opening: Opening) {
     let mut wire = Wire::new(socket, &hub.limits);
-    let Some(_counted) = hub.count_in() else {
-        return Box::pin(wire.farewell(close::OVERLOAD, "too many connections")).await;
+    let _inside = match hub.let_in(opening.address) {
+        Ok(inside) => inside,
+        Err(Full::Node) => return Box::pin(wire.farewell(close::OVERLOAD, "too many connections")).await,
+        Err(Full::Address) => {
+            return Box::pin(wire.farewell(close::TOO_MANY, "too many connections from this address")).await;
+        }
     };
     let end = match Box::pin(greet::greet(&hub, &mut wire, &opening)).await {
         Err(end) => end,

@@ -9,6 +9,7 @@
 //! everybody down but not the person whose account it is, at the usual place.
 
 use crate::core::time::Mono;
+use crate::web::client;
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
@@ -81,13 +82,9 @@ impl SlowDown {
     }
 }
 
-/// What counts as one address: of IPv6 the network, which is what one household has.
+/// The name under which an address is counted.
 fn network(address: Option<IpAddr>) -> String {
-    match address.map(|a| a.to_canonical()) {
-        None => String::new(),
-        Some(IpAddr::V4(four)) => four.to_string(),
-        Some(IpAddr::V6(six)) => six.segments()[..4].iter().map(|part| format!("{part:x}:")).collect(),
-    }
+    address.map(client::network).map_or_else(String::new, |network| network.to_string())
 }
 
 #[derive(Debug)]

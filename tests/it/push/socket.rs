@@ -209,7 +209,7 @@ async fn k10_hostile_bytes_end_in_an_error_or_a_close_and_the_node_lives() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn k5_sockets_that_never_read_cost_little_and_hold_up_nobody() {
-    let server = Spec::demo().start().await;
+    let server = Spec::demo().env("TASKBELL__PUSH__CONNECTIONS_PER_ADDRESS", "1000").start().await;
     let watched = server.client("alice", "user").await;
     let mut keys = Vec::new();
     for n in 0..10 {

@@ -75,7 +75,7 @@ pub fn opening(identity: Option<Identity>) -> Opening {
         let found = token.strip_prefix("tb_").map(|name| self::identity(user(name)));
         Box::pin(async move { found }) as futures_util::future::BoxFuture<'static, _>
     });
-    Opening { identity, authenticate }
+    Opening { identity, address: None, authenticate }
 }
 
 impl World {
