@@ -12,7 +12,7 @@ import { h, icon, setAttribute, setText, svg } from './dom.js';
 import { styledRoot } from './element.js';
 import { Groups } from './groups.js';
 import { t } from './i18n.js';
-import { liveBanner, liveIndicator } from './live.js';
+import { liveBanner, liveIndicator, signInAddress } from './live.js';
 import { emptyPlace, skeleton } from './row.js';
 import { everySecond, serverNow } from './time.js';
 import { ended } from './words.js';
@@ -38,6 +38,7 @@ export class TaskbellBell extends HTMLElement {
     const root = await styledRoot(this);
     root.replaceChildren(this.#draw());
     this.#center.tasks.subscribe(() => this.#paint());
+    this.#center.connection.addEventListener('live', () => this.#center.connection.live === 'signed-out' && this.#signedOut());
     everySecond(() => this.#tick());
     document.addEventListener('pointerdown', (event) => this.open && !event.composedPath().includes(this) && this.#toggle(false));
     this.addEventListener('keydown', (event) => event.key === 'Escape' && this.open && !this.shadowRoot.querySelector('dialog') && this.#toggle(false));
@@ -138,10 +139,17 @@ export class TaskbellBell extends HTMLElement {
 
   /** Nothing was ever shown and nothing came: why, and what to do. */
   #failed(problem) {
-    if (this.#center.tasks.counts !== null) return;
+    if (this.#center.tasks.counts !== null || this.#center.connection.live === 'signed-out') return;
     const again = h('button', { class: 'tb-button', type: 'button', onclick: (event) => this.#refresh(event.currentTarget) }, t('list.try_again'));
     const id = problem.requestId ? ` ${t('error.request', { id: problem.requestId })}` : '';
     this.#part.empty.replaceChildren(emptyPlace({ symbol: 'failed', title: t('list.failed.title'), text: `${problem.message}${id}`, action: again }));
+  }
+
+  /** Nothing of the person before stays, and the way back in is shown. */
+  #signedOut() {
+    this.#paintRows(true);
+    const link = h('a', { class: 'tb-button', href: signInAddress() }, t('live.sign_in'));
+    this.#part.empty.replaceChildren(emptyPlace({ symbol: 'user', title: t('live.signed-out'), text: t('error.signed_out'), action: link }));
   }
 
   #fresh(n) {

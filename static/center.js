@@ -9,7 +9,7 @@ import { call, useAccess } from './api.js';
 import { Connection } from './connection.js';
 import { pageData } from './dom.js';
 import { useLanguage } from './i18n.js';
-import { rememberZone, setServerTime } from './time.js';
+import { rememberZone, serverNow, setServerTime } from './time.js';
 import { Tasks } from './tasks.js';
 
 let shared = null;
@@ -26,21 +26,23 @@ async function make({ url, getToken } = {}) {
   if (page?.now) setServerTime(page.now);
   await useLanguage();
   rememberZone();
-  return new Center({ user: page?.user ?? null, tenant: page?.tenant ?? null, getToken });
+  return new Center({ page, getToken });
 }
 
 class Center {
-  constructor({ user, tenant, getToken }) {
-    this.user = user;
-    const scope = `${tenant ?? ''}:${user ?? ''}`;
+  #channel = null;
+
+  constructor({ page, getToken }) {
+    const who = page ? { tenant: page.tenant, user: page.user } : null;
     this.tasks = new Tasks();
-    this.connection = new Connection({ getToken, scope, busy: () => this.tasks.busy() });
+    this.connection = new Connection({ getToken, who, busy: () => this.tasks.busy(), trueAt: page ? serverNow() : null });
     this.connection.addEventListener('snap', ({ detail }) => (detail.topic === 'me' ? this.tasks.replace(detail) : this.tasks.merge(detail.items)));
     this.connection.addEventListener('delta', ({ detail }) => this.tasks.merge(detail.items ?? [], detail.topic === 'me' ? detail.counts : undefined));
     this.connection.addEventListener('gone', ({ detail }) => this.tasks.remove(detail.id, detail.revision));
-    this.channel = typeof BroadcastChannel === 'undefined' ? null : new BroadcastChannel(`taskbell:${scope}`);
-    this.channel?.addEventListener('message', ({ data }) => this.#heard(data));
-    document.addEventListener('submit', (event) => event.target.matches?.('form[data-sign-out]') && this.channel?.postMessage({ kind: 'sign-out' }));
+    this.connection.addEventListener('live', () => this.connection.live === 'signed-out' && this.#end());
+    this.connection.addEventListener('who', ({ detail }) => this.#know(detail));
+    if (who) this.#know(who);
+    if (page) this.#stayOne(who);
     this.connection.start();
   }
 
@@ -57,17 +59,84 @@ class Center {
     this.#marked(kind, this.tasks.list().filter((task) => task.finishedAt).map((task) => task.id), answer);
   }
 
-  #marked(kind, ids, answer) {
-    if (answer?.counts) this.tasks.merge([], answer.counts);
-    this.tasks.mark(ids, kind === 'archive' ? 'archived' : kind);
-    this.channel?.postMessage({ kind: 'mark', mark: kind === 'archive' ? 'archived' : kind, ids });
+  #marked(kind, ids, { counts } = {}) {
+    const mark = kind === 'archive' ? 'archived' : kind;
+    if (counts) this.tasks.merge([], counts);
+    this.tasks.mark(ids, mark);
+    this.#channel?.postMessage({ kind: 'mark', mark, ids, counts });
+  }
+
+  /** From here on the tabs of this person hear each other. An open channel keeps a page out of the back/forward cache. */
+  #know({ tenant, user }) {
+    this.user = user;
+    this.scope = `${tenant}:${user}`;
+    if (typeof BroadcastChannel === 'undefined') return;
+    const open = () => {
+      this.#channel ??= new BroadcastChannel(`taskbell:${this.scope}`);
+      this.#channel.onmessage = ({ data }) => this.#heard(data);
+    };
+    addEventListener('pagehide', () => {
+      this.#channel?.close();
+      this.#channel = null;
+    });
+    addEventListener('pageshow', open);
+    open();
   }
 
   #heard(message) {
-    if (message.kind === 'mark') this.tasks.mark(message.ids, message.mark);
-    if (message.kind === 'sign-out') {
-      this.tasks.clear();
+    if (message.kind === 'sign-out') return this.connection.signOut();
+    if (message.kind !== 'mark') return;
+    // A tab without a socket hears of the server's counts from the tab that asked; one with a socket hears them first-hand.
+    if (message.counts && this.connection.live !== 'live') this.tasks.merge([], message.counts);
+    this.tasks.mark(message.ids, message.mark);
+  }
+
+  /**
+   * All tabs of a browser are one person's: a sign-out ends them all, and so does the page of somebody else. The note
+   * outlives a tab that sleeps or lies in the back/forward cache; it is looked at when that tab wakes.
+   */
+  #stayOne({ tenant, user }) {
+    const me = `${tenant}:${user}`;
+    const check = () => {
+      const who = noted();
+      if (who !== null && who !== me) this.connection.signOut();
+    };
+    note(me);
+    document.addEventListener('submit', (event) => {
+      if (!event.target.matches?.('form[data-sign-out]')) return;
+      note(NOBODY);
+      this.#channel?.postMessage({ kind: 'sign-out' });
       this.connection.signOut();
-    }
+    });
+    addEventListener('storage', ({ key }) => key === SIGNED_IN && check());
+    addEventListener('pageshow', ({ persisted }) => persisted && check());
+    this.connection.addEventListener('look', check);
+  }
+
+  #end() {
+    this.tasks.clear();
+    this.#channel?.close();
+    this.#channel = null;
+  }
+}
+
+/** Under this key the browser keeps whom its pages are for. */
+const SIGNED_IN = 'taskbell:signed-in';
+const NOBODY = '';
+
+/** A browser may forbid a page to keep anything; then each tab is for itself. */
+function note(who) {
+  try {
+    localStorage.setItem(SIGNED_IN, who);
+  } catch {
+    return;
+  }
+}
+
+function noted() {
+  try {
+    return localStorage.getItem(SIGNED_IN);
+  } catch {
+    return null;
   }
 }

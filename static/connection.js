@@ -3,61 +3,70 @@
  *
  * A connection gives a snapshot first and changes after it; whoever listens gets both as events. Rules:
  * - The first frame is `hello`; nothing else is sent before `welcome`.
- * - Any frame resets the watchdog; a ping that shows a higher head asks for exactly one `sync`; asking while one is in
- *   flight shares it.
- * - Reconnect: random(0, 2 s) first, then random(0, min(30 s, 2^n s)), n back to 0 only after 10 s of life. While hidden
- *   every 30 s as long as own tasks run, else none after 5 minutes. None when signed out. At once on visible, online,
- *   resume and pageshow.
- * - The socket is closed on pagehide, because an open one keeps the page out of the back/forward cache.
- * - Of several hidden tabs at most one keeps its socket, by a Web Lock; where there are no locks a hidden tab keeps none.
+ * - Any frame resets the watchdog; a ping that shows a higher head asks for exactly one `sync`.
+ * - A read is a hello, a `sync`, or one HTTP call where no socket answers. One trigger is one read; triggers that come while
+ *   one is under way share it.
+ * - Reconnect by the rules of backoff.js, the attempts back to 0 only after 10 s of life. While hidden every 30 s as long as
+ *   own tasks run, else none after 5 minutes. None when signed out. At once on visible, online, resume and pageshow.
+ * - The socket is closed on pagehide, because an open one keeps the page out of the back/forward cache; of several hidden
+ *   tabs at most one has one (tab.js).
+ * - The server says in its welcome whom it took us for. Another one than this page was made for ends it: a page never shows
+ *   the tasks of two people.
  * Must never carry a change to the server (those go over HTTP), and never put a token into the address.
  */
 import { address, call } from './api.js';
+import { retryDelay } from './backoff.js';
 import { currentLanguage } from './i18n.js';
+import { Tab } from './tab.js';
 import { serverNow, setServerTime } from './time.js';
 
 const PROTOCOL = 'taskbell.v1';
 const STABLE_MS = 10_000;
-const FIRST_DELAY_MS = 2_000;
-const LONGEST_DELAY_MS = 30_000;
-const HIDDEN_LIMIT_MS = 300_000;
 const OFFLINE_AFTER_MS = 60_000;
 const GRACE_MS = 10_000;
 const OPENING_MS = 15_000;
+/** How long a read waits for a socket that is there or on its way, before it takes the other road. */
+const ANSWER_MS = 5_000;
 
 export class Connection extends EventTarget {
   #getToken;
-  #lockName;
+  #tab;
   #busy;
+  #who;
   #socket = null;
   #welcomed = false;
+  #asked = false;
   #attempt = 0;
   #have = null;
+  #epoch = null;
   #topics = new Map();
   #timers = { retry: 0, watchdog: 0, stable: 0, lost: 0 };
   #pingMs = 25_000;
-  #hiddenSince = document.hidden ? performance.now() : null;
   #lostSince = null;
   #probed = false;
   #stopped = true;
   #drain = null;
   #flight = null;
-  #releaseLock = null;
 
   /** One of: connecting, live, delayed, reconnecting, offline, signed-out. */
   live = 'connecting';
-  /** The server's instant (ms) at which what we show was last known to be true; null before the first welcome. */
+  /** The server's instant (ms) at which what we show was last known to be true; null while nothing was ever told. */
   trueAt = null;
+  /** Why the last read failed, a `Problem`; null when it went well. */
+  fault = null;
 
   /**
-   * `getToken` gives the token of a host page (none: the session cookie speaks); `scope` names user and tenant, so that
-   * tabs of another person do not share a lock; `busy` tells whether own tasks are under way.
+   * `getToken` gives the token of a host page (none: the session cookie speaks); `who` is the `{tenant, user}` that the page
+   * was made for, null when only the server knows; `busy` tells whether own tasks are under way; `trueAt` is the instant of
+   * what the server wrote into the page.
    */
-  constructor({ getToken = null, scope = '', busy = () => false } = {}) {
+  constructor({ getToken = null, who = null, busy = () => false, trueAt = null } = {}) {
     super();
     this.#getToken = getToken;
-    this.#lockName = `taskbell:hidden:${scope}`;
+    this.#who = who;
     this.#busy = busy;
+    this.#tab = new Tab(lockName(who));
+    this.trueAt = trueAt;
   }
 
   /** The owner's head up to which this page has been told; 0 before the first snapshot. */
@@ -69,20 +78,17 @@ export class Connection extends EventTarget {
   start() {
     if (!this.#stopped) return;
     this.#stopped = false;
-    document.addEventListener('visibilitychange', () => (document.hidden ? this.#hide() : this.#show()));
-    document.addEventListener('resume', () => this.#now());
-    addEventListener('online', () => this.#now());
+    const on = { look: () => this.#look(), hide: () => this.#send({ t: 'view', visible: false }), yield: () => this.#rest(), keep: () => this.#now(), leave: () => this.#rest() };
+    for (const [type, act] of Object.entries(on)) this.#tab.addEventListener(type, act);
     addEventListener('offline', () => this.#setLive('offline'));
-    addEventListener('pagehide', () => this.#close(1000));
-    addEventListener('pageshow', (event) => event.persisted && this.#now());
+    this.#tab.start();
     this.#open();
   }
 
-  /** Ends it for good: the person is signed out. */
+  /** Ends it for good: nobody is signed in, or somebody else. */
   signOut() {
     this.#setLive('signed-out');
-    clearTimeout(this.#timers.retry);
-    this.#close(1000);
+    this.#rest();
   }
 
   /**
@@ -108,45 +114,59 @@ export class Connection extends EventTarget {
     this.#send(log ? { t: 'sub', topic, after: log() } : { t: 'sub', topic, log: false });
   }
 
-  /** Asks for the truth once: over the socket when it is up, else by one HTTP read. Concurrent callers share it. */
+  /** Asks for the truth once: over the socket when it is up or on its way, else by one HTTP read. Callers at once share it. */
   refresh() {
-    this.#flight ??= this.#ask().finally(() => {
-      this.#flight = null;
-    });
+    this.#flight ??= this.#read()
+      .then(() => this.#fault(null), (problem) => {
+        this.#fault(problem);
+        throw problem;
+      })
+      .finally(() => {
+        this.#flight = null;
+      });
     return this.#flight;
   }
 
-  async #ask() {
-    if (this.#welcomed) {
-      this.#send({ t: 'sync', have: this.#have });
-      return this.#answered();
-    }
-    const snapshot = await call('GET', 'api/v1/notifications');
+  async #read() {
+    if (this.#welcomed && !this.#asked) this.#send({ t: 'sync', have: this.#have });
+    if (this.#socket && (await this.#answered())) return;
+    const snapshot = await call('GET', 'api/v1/notifications').catch((problem) => {
+      if (problem.status === 401) this.signOut();
+      throw problem;
+    });
     if (snapshot.asOf) setServerTime(snapshot.asOf);
-    this.trueAt = serverNow();
-    this.#emit('snap', { topic: 'me', ...snapshot });
-    if (this.live !== 'signed-out') this.#now();
+    // A socket may have come up meanwhile, and have brought something newer.
+    if (this.#have?.epoch === snapshot.epoch && this.#have.head > snapshot.head) return;
+    this.#have = { epoch: snapshot.epoch, head: snapshot.head };
+    this.#confirm();
+    this.#emit('snap', { ...snapshot, topic: 'me' });
+    this.#now();
   }
 
+  /** Whether the socket brings the truth in time. */
   #answered() {
-    return new Promise((resolve, reject) => {
-      const end = (settle) => () => {
+    return new Promise((resolve) => {
+      const end = (answer) => () => {
         clearTimeout(limit);
         this.removeEventListener('synced', done);
         this.removeEventListener('lost', lost);
-        settle();
+        resolve(answer);
       };
-      const done = end(resolve);
-      const lost = end(() => reject(new Error('the connection was lost')));
-      const limit = setTimeout(lost, GRACE_MS);
+      const [done, lost] = [end(true), end(false)];
+      const limit = setTimeout(lost, ANSWER_MS);
       this.addEventListener('synced', done);
       this.addEventListener('lost', lost);
     });
   }
 
+  #fault(problem) {
+    this.fault = problem;
+    this.#emit('read');
+  }
+
   async #open() {
     clearTimeout(this.#timers.retry);
-    if (this.#socket || this.#stopped || this.live === 'signed-out') return;
+    if (this.#socket || this.#stopped || this.live === 'signed-out' || !this.#tab.mayConnect) return;
     const url = address('api/v1/ws');
     url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:';
     const socket = new WebSocket(url, PROTOCOL);
@@ -154,7 +174,9 @@ export class Connection extends EventTarget {
     this.#watch(OPENING_MS);
     socket.addEventListener('open', async () => {
       const token = this.#getToken ? await this.#getToken() : null;
-      if (socket === this.#socket) this.#send({ t: 'hello', token, have: this.#have, lang: currentLanguage() }, true);
+      if (socket !== this.#socket) return;
+      this.#asked = true;
+      this.#send({ t: 'hello', token, have: this.#have, lang: currentLanguage() }, true);
     });
     socket.addEventListener('message', (event) => socket === this.#socket && this.#receive(event.data));
     socket.addEventListener('close', (event) => socket === this.#socket && this.#lost(event.code));
@@ -175,6 +197,7 @@ export class Connection extends EventTarget {
 
   #handlers = {
     welcome: (frame) => {
+      if (!this.#isUs(frame)) return void this.signOut();
       setServerTime(frame.serverTime);
       this.#pingMs = frame.pingMs ?? this.#pingMs;
       if (this.#have && this.#have.epoch !== frame.epoch) this.#have = null;
@@ -193,11 +216,11 @@ export class Connection extends EventTarget {
       if (frame.topic === 'me') this.#have = { epoch: frame.epoch ?? this.#epoch, head: frame.head };
       this.#confirm();
       this.#emit('snap', frame);
-      if (frame.topic === 'me') this.#emit('synced');
+      if (frame.topic === 'me') this.#synced();
     },
     same: (frame) => {
       this.#confirm();
-      if (frame.topic === 'me') this.#emit('synced');
+      if (frame.topic === 'me') this.#synced();
     },
     delta: (frame) => {
       if (frame.topic === 'me' && this.#have) this.#have.head = Math.max(this.#have.head, frame.head);
@@ -224,10 +247,24 @@ export class Connection extends EventTarget {
     err: (frame) => this.#emit('refused', frame),
   };
 
-  #epoch = null;
+  /** Whether the server took us for the person whom this page is for; the first one it names, where the page does not know. */
+  #isUs({ tenant, user }) {
+    if (user === undefined) return true;
+    if (this.#who) return this.#who.user === user && this.#who.tenant === tenant;
+    this.#who = { tenant, user };
+    this.#tab.rename(lockName(this.#who));
+    this.#emit('who', this.#who);
+    return true;
+  }
+
+  #synced() {
+    this.#asked = false;
+    this.#emit('synced');
+  }
 
   #confirm() {
     this.trueAt = serverNow();
+    if (this.live === 'offline' && this.#welcomed) this.#setLive('live');
   }
 
   #send(frame, first = false) {
@@ -243,15 +280,20 @@ export class Connection extends EventTarget {
     }, limitMs);
   }
 
-  #close(code) {
+  /** No socket and no retry, until somebody looks or it is on this tab to have one. */
+  #rest() {
+    clearTimeout(this.#timers.retry);
+    if (this.live === 'live' || this.live === 'delayed') this.#setLive('connecting');
     const socket = this.#socket;
+    if (!socket) return;
     this.#forget();
-    socket?.close(code);
+    socket.close(1000);
   }
 
   #forget() {
     this.#socket = null;
     this.#welcomed = false;
+    this.#asked = false;
     clearTimeout(this.#timers.watchdog);
     clearTimeout(this.#timers.stable);
     this.#emit('lost');
@@ -266,74 +308,38 @@ export class Connection extends EventTarget {
     this.#later(code);
   }
 
-  /** A refused handshake does not tell a browser why: one cheap read per outage tells whether we are signed out. */
+  /** A refused handshake does not tell a browser why: one cheap read per outage that is answered tells whether we are signed out. */
   async #probe() {
     if (this.#probed) return;
     this.#probed = true;
-    await call('GET', 'api/v1/actions').catch((problem) => {
-      if (problem.status === 401) this.signOut();
+    await call('GET', 'api/v1/actions').catch(({ status }) => {
+      if (status === 401) this.signOut();
+      if (status === 0) this.#probed = false;
     });
   }
 
   #later(code) {
-    if (this.#stopped || this.live === 'signed-out') return;
-    let delay;
-    if (document.hidden) {
-      const hiddenMs = performance.now() - (this.#hiddenSince ?? performance.now());
-      if (this.#getsNoSocket || (hiddenMs > HIDDEN_LIMIT_MS && !this.#busy())) return;
-      delay = LONGEST_DELAY_MS;
-    } else if (this.#drain) {
-      delay = this.#drain.retryMs + Math.random() * this.#drain.spreadMs;
-      this.#drain = null;
-    } else if (code === 4429) {
-      delay = LONGEST_DELAY_MS;
-    } else {
-      const cap = this.#attempt === 0 ? FIRST_DELAY_MS : Math.min(LONGEST_DELAY_MS, 1000 * 2 ** this.#attempt);
-      delay = Math.random() * cap;
-    }
+    const { hiddenMs, mayConnect } = this.#tab;
+    const situation = { attempt: this.#attempt, hidden: document.hidden, hiddenMs, mayConnect, busy: this.#busy(), drain: this.#drain, code, signedOut: this.#stopped || this.live === 'signed-out' };
+    const delay = retryDelay(situation);
+    this.#drain = null;
+    if (delay === null) return;
     this.#attempt = Math.min(this.#attempt + 1, 16);
     clearTimeout(this.#timers.retry);
     this.#timers.retry = setTimeout(() => this.#open(), delay);
   }
 
-  /** A moment at which a person may be looking: connect, or when connected make sure that we are not behind. */
+  /** A moment at which the truth is wanted: connect, or when connected make sure that we are not behind. */
   #now() {
-    if (this.#stopped || this.live === 'signed-out') return;
+    if (this.#stopped || this.live === 'signed-out' || !this.#tab.mayConnect) return;
     if (this.#welcomed) return void this.refresh().catch(() => {});
     this.#open();
   }
 
-  #getsNoSocket = false;
-
-  #show() {
-    this.#hiddenSince = null;
-    this.#getsNoSocket = false;
-    this.#releaseLock?.();
-    this.#releaseLock = null;
+  #look() {
+    this.#emit('look');
     this.#send({ t: 'view', visible: true });
     this.#now();
-  }
-
-  async #hide() {
-    this.#hiddenSince = performance.now();
-    this.#send({ t: 'view', visible: false });
-    const kept = await this.#keepsSocket();
-    if (!kept && document.hidden) {
-      this.#getsNoSocket = true;
-      clearTimeout(this.#timers.retry);
-      this.#close(1000);
-    }
-  }
-
-  #keepsSocket() {
-    if (!navigator.locks) return Promise.resolve(false);
-    return new Promise((decide) => {
-      const held = navigator.locks.request(this.#lockName, { ifAvailable: true }, (lock) => {
-        decide(Boolean(lock));
-        return lock ? new Promise((release) => (this.#releaseLock = release)) : undefined;
-      });
-      held.catch(() => decide(false));
-    });
   }
 
   #setLive(next) {
@@ -355,4 +361,9 @@ export class Connection extends EventTarget {
   #emit(type, detail = null) {
     this.dispatchEvent(new CustomEvent(type, { detail }));
   }
+}
+
+/** Tabs of one person share a lock; those of another one do not. */
+function lockName(who) {
+  return `taskbell:hidden:${who?.tenant ?? ''}:${who?.user ?? ''}`;
 }

@@ -7,8 +7,12 @@
 import './bell.js';
 import { startButtons } from './buttons.js';
 import { center } from './center.js';
+import { h } from './dom.js';
+import { t } from './i18n.js';
 import { startList } from './list.js';
+import { liveBanner, signInAddress } from './live.js';
 import { startRecord } from './record.js';
+import { emptyPlace } from './row.js';
 import { startTask } from './task.js';
 import { Teller } from './tell.js';
 import { localizeTimes } from './time.js';
@@ -19,10 +23,21 @@ const main = document.querySelector('main[data-page]');
 if (document.getElementById('tb-page')) {
   const shared = await center();
   localizeTimes(document);
+  document.querySelector('header.top')?.append(liveBanner(shared.connection));
+  shared.connection.addEventListener('live', () => shared.connection.live === 'signed-out' && clear());
   const teller = new Teller(shared.tasks, { user: shared.user });
   shared.say = (text) => teller.say(text);
   STARTS[main?.dataset.page]?.(main, shared);
 }
 for (const form of document.querySelectorAll('form[data-auto]')) {
   form.addEventListener('change', () => form.requestSubmit());
+}
+
+/** Nobody is signed in any more: the page shows nothing of whom it was for, and keeps nothing. */
+function clear() {
+  for (const data of document.querySelectorAll('script[type="application/json"], dialog, .tb-toast')) data.remove();
+  document.title = t('app.name');
+  document.getElementById('tb-status')?.replaceChildren();
+  const link = h('a', { class: 'tb-button', href: signInAddress() }, t('live.sign_in'));
+  main?.replaceChildren(h('div', { class: 'card' }, emptyPlace({ symbol: 'user', title: t('live.signed-out'), text: t('error.signed_out'), action: link })));
 }

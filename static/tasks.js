@@ -15,6 +15,7 @@ export class Tasks {
   #changed = new Set();
   #replaced = false;
   #timer = null;
+  #closed = false;
   #toldAt = 0;
 
   /** By name, as the server counts them: one per state, and `unseen`. Null before the first snapshot. */
@@ -47,6 +48,7 @@ export class Tasks {
 
   /** Takes a whole snapshot; what it does not hold is no longer known. */
   replace({ items, counts, more, asOf }) {
+    if (this.#closed) return;
     const known = this.#items;
     this.#items = new Map(items.map((task) => [task.id, withRevision(known.get(task.id), task)]));
     this.counts = counts ?? this.counts;
@@ -58,6 +60,7 @@ export class Tasks {
 
   /** Takes changed tasks. Each carries its revision and absolute fields. */
   merge(items, counts) {
+    if (this.#closed) return;
     let urgent = Boolean(counts) && counts.unseen !== this.counts?.unseen;
     for (const item of items) {
       const known = this.#items.get(item.id);
@@ -92,8 +95,9 @@ export class Tasks {
     this.#tell(true);
   }
 
-  /** Forgets everything: another person, or nobody, is signed in. */
+  /** Forgets everything and takes no more: another person, or nobody, is signed in. */
   clear() {
+    this.#closed = true;
     this.#items.clear();
     this.counts = null;
     this.asOf = null;

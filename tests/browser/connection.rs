@@ -12,7 +12,7 @@ pub fn tests() -> Vec<Test> {
     browser_tests![
         after_ten_seconds_without_a_socket_the_true_state_shows,
         a_killed_server_comes_back_and_the_page_goes_on,
-        an_idle_minute_asks_for_no_list,
+        an_idle_minute_asks_for_no_list_whether_the_socket_is_up_or_down,
     ]
 }
 
@@ -72,7 +72,7 @@ async fn a_killed_server_comes_back_and_the_page_goes_on(stage: &Stage) {
     assert_eq!(fell.await, false, "the bar never runs backwards");
 }
 
-async fn an_idle_minute_asks_for_no_list(stage: &Stage) {
+async fn an_idle_minute_asks_for_no_list_whether_the_socket_is_up_or_down(stage: &Stage) {
     let client = stage.client().await;
     stage.sign_in().await;
     let task = client.submit(json!({"action": "recalculate-totals", "params": {"pause": 0, "batch": 5000}})).await;
@@ -81,8 +81,22 @@ async fn an_idle_minute_asks_for_no_list(stage: &Stage) {
     // The panel marks what it has shown for a second as seen; that is the last thing this page has to say.
     let badge = "document.querySelector('taskbell-bell').shadowRoot.querySelector('.tb-badge').hidden";
     stage.until(LIMIT, badge).await;
+    let up = stage.driver().window().await.unwrap();
+    // Beside it a page that gets no socket.
+    stage.proxy.refuse(&["/api/v1/ws"]);
+    stage.open_window("/notifications").await;
+    stage
+        .until(LIMIT, "document.querySelector('main [data-part=live] .tb-live')?.textContent === 'Reconnecting'")
+        .await;
     stage.proxy.take_seen();
     sleep(Duration::from_secs(60)).await;
-    let seen = stage.proxy.take_seen();
+    let mut seen = stage.proxy.take_seen();
+    let tries = seen.remove("GET /api/v1/ws").unwrap_or(0);
+    assert!((2..=60).contains(&tries), "{tries} tries in a minute");
+    // Once in an outage it is asked whether anybody is still signed in, for a refused socket does not tell.
+    assert!(seen.remove("GET /api/v1/actions").unwrap_or(0) <= 1);
     assert!(seen.is_empty(), "an idle page asked: {seen:?}");
+    assert_eq!(stage.eval("document.hidden").await, false);
+    stage.driver().switch_to_window(up).await.unwrap();
+    stage.until_live().await;
 }

@@ -29,11 +29,13 @@ mod center;
 mod connection;
 mod forms;
 mod inert;
+mod liveness;
 mod log;
 mod login;
 mod looks;
 mod plain;
 mod rig;
+mod tabs;
 mod truth;
 
 use rig::runner::{Test, run};
@@ -51,6 +53,8 @@ fn main() -> std::process::ExitCode {
         plain::tests(),
         looks::tests(),
         connection::tests(),
+        liveness::tests(),
+        tabs::tests(),
     ];
     let tests: Vec<Test> = tests.into_iter().flatten().collect();
     let runtime = tokio::runtime::Runtime::new().unwrap();

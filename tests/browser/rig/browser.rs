@@ -81,6 +81,7 @@ impl Browser {
         }
         self.driver.switch_to_window(first.clone()).await.unwrap();
         self.driver.goto("about:blank").await.unwrap();
+        self.driver.set_window_rect(0, 0, 1280, 900).await.unwrap();
         self.devtools("Network.clearBrowserCookies", json!({})).await;
         self.devtools("Emulation.clearDeviceMetricsOverride", json!({})).await;
         self.devtools("Emulation.setEmulatedMedia", json!({"features": []})).await;

@@ -23,6 +23,20 @@ impl Stage {
         tab
     }
 
+    /// Opens another window and goes to it: it stands beside the first one, so that both are looked at.
+    pub async fn open_window(&self, path: &str) -> thirtyfour::WindowHandle {
+        let window = self.driver().new_window().await.unwrap();
+        self.driver().switch_to_window(window.clone()).await.unwrap();
+        self.open(path).await;
+        window
+    }
+
+    /// What a script answers that calls `done` when it has the answer.
+    pub async fn eval_async(&self, script: &str) -> Value {
+        let script = format!("const done = arguments[arguments.length - 1];\n{script}");
+        self.driver().execute_async(script, Vec::new()).await.unwrap_or_else(|e| panic!("{e}")).json().clone()
+    }
+
     /// Signs in as the demo's user; the page of actions shows after it.
     pub async fn sign_in(&self) {
         self.open("/login").await;

@@ -1,6 +1,8 @@
 //! What one test plays on: a demo server with fresh data, the proxy before it, and the browser.
 
 use super::browser::Browser;
+use super::page::LIMIT;
+use crate::eventually;
 use crate::proxy::Proxy;
 use crate::server::{Client, Server, Spec, free_port};
 use serde_json::json;
@@ -41,6 +43,29 @@ impl Stage {
     /// The folder that the server works in.
     pub async fn folder(&self) -> PathBuf {
         self.server.lock().await.folder().to_owned()
+    }
+
+    /// Waits until the server has so many sockets open.
+    pub async fn until_sockets(&self, count: usize) {
+        let url = format!("{}/metrics", self.server.lock().await.url());
+        let line = format!("taskbell_sockets {count}");
+        let held = async || {
+            let text = reqwest::get(&url).await.ok()?.text().await.ok()?;
+            text.lines().any(|each| each == line).then_some(())
+        };
+        eventually(&line, LIMIT, held).await;
+    }
+
+    /// Takes the window off the screen, so that all its tabs are hidden, as they are to the browser itself.
+    pub async fn hide(&self) {
+        self.driver().minimize_window().await.unwrap();
+        assert_eq!(self.eval("document.hidden").await, true);
+    }
+
+    /// Puts the window back.
+    pub async fn unhide(&self) {
+        self.driver().set_window_rect(0, 0, 1280, 900).await.unwrap();
+        self.until(LIMIT, "!document.hidden").await;
     }
 
     /// Shows the pages as on a screen of this size.

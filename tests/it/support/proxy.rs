@@ -28,6 +28,7 @@ pub struct Proxy {
     port: u16,
     line: watch::Sender<Line>,
     seen: Arc<Mutex<BTreeMap<String, usize>>>,
+    refused: Arc<Mutex<Vec<String>>>,
     accepting: JoinHandle<()>,
 }
 
@@ -38,8 +39,10 @@ impl Proxy {
         let port = listener.local_addr().unwrap().port();
         let line = watch::Sender::new(Line::Whole);
         let seen = Arc::new(Mutex::new(BTreeMap::new()));
-        let accepting = tokio::spawn(accept(listener, server, line.clone(), seen.clone()));
-        Self { port, line, seen, accepting }
+        let refused = Arc::new(Mutex::new(Vec::new()));
+        let notes = Notes { seen: seen.clone(), refused: refused.clone() };
+        let accepting = tokio::spawn(accept(listener, server, line.clone(), notes));
+        Self { port, line, seen, refused, accepting }
     }
 
     /// Where it listens.
@@ -67,6 +70,11 @@ impl Proxy {
         self.line.send_replace(Line::Whole);
     }
 
+    /// Ends every connection on which one of these paths is asked for, as a proxy does that knows no WebSocket; none: all pass.
+    pub fn refuse(&self, paths: &[&str]) {
+        *self.refused.lock().unwrap() = paths.iter().map(|&path| path.to_owned()).collect();
+    }
+
     /// Requests since the start or the last call, by method and path without its query.
     pub fn take_seen(&self) -> BTreeMap<String, usize> {
         std::mem::take(&mut self.seen.lock().unwrap())
@@ -80,15 +88,10 @@ impl Drop for Proxy {
     }
 }
 
-async fn accept(
-    listener: TcpListener,
-    server: u16,
-    line: watch::Sender<Line>,
-    seen: Arc<Mutex<BTreeMap<String, usize>>>,
-) {
+async fn accept(listener: TcpListener, server: u16, line: watch::Sender<Line>, notes: Notes) {
     loop {
         let (client, _) = listener.accept().await.unwrap();
-        let (mut cut, seen, lines) = (line.subscribe(), seen.clone(), [line.subscribe(), line.subscribe()]);
+        let (mut cut, notes, lines) = (line.subscribe(), notes.clone(), [line.subscribe(), line.subscribe()]);
         if *cut.borrow() == Line::Cut {
             continue;
         }
@@ -97,8 +100,8 @@ async fn accept(
             let ((from_client, to_client), (from_server, to_server)) = (client.into_split(), upstream.into_split());
             let [to_the_server, to_the_client] = lines;
             tokio::select! {
-                () = copy(from_client, to_server, to_the_server, |bytes, requests| requests.read(bytes, &seen)) => {}
-                () = copy(from_server, to_client, to_the_client, |_, _| {}) => {}
+                () = copy(from_client, to_server, to_the_server, |bytes, requests| requests.read(bytes, &notes)) => {}
+                () = copy(from_server, to_client, to_the_client, |_, _| true) => {}
                 _ = cut.wait_for(|line| *line == Line::Cut) => {}
             }
         });
@@ -109,17 +112,26 @@ async fn copy(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
     mut line: watch::Receiver<Line>,
-    look: impl Fn(&[u8], &mut Requests),
+    look: impl Fn(&[u8], &mut Requests) -> bool,
 ) {
     let mut requests = Requests::default();
     let mut buffer = vec![0; 64 * 1024];
     while let Ok(count @ 1..) = from.read(&mut buffer).await {
-        look(&buffer[..count], &mut requests);
+        if !look(&buffer[..count], &mut requests) {
+            return;
+        }
         let open = line.wait_for(|line| *line == Line::Whole).await.is_ok();
         if !open || to.write_all(&buffer[..count]).await.is_err() {
             return;
         }
     }
+}
+
+/// What all connections share: what was asked for, and what is not let through.
+#[derive(Clone)]
+struct Notes {
+    seen: Arc<Mutex<BTreeMap<String, usize>>>,
+    refused: Arc<Mutex<Vec<String>>>,
 }
 
 /// The heads of the requests of one connection, as they pass.
@@ -131,27 +143,31 @@ struct Requests {
 }
 
 impl Requests {
-    fn read(&mut self, mut bytes: &[u8], seen: &Mutex<BTreeMap<String, usize>>) {
+    /// Reads on; answers whether the connection may go on.
+    fn read(&mut self, mut bytes: &[u8], notes: &Notes) -> bool {
         while !bytes.is_empty() && !self.upgraded {
             let skipped = self.body_left.min(bytes.len());
             self.body_left -= skipped;
             bytes = &bytes[skipped..];
-            let Some((byte, rest)) = bytes.split_first() else { return };
+            let Some((byte, rest)) = bytes.split_first() else { break };
             self.head.push(*byte);
             bytes = rest;
             self.upgraded |= self.head.len() > HEAD_BYTES;
             if self.head.ends_with(b"\r\n\r\n") {
                 let head = String::from_utf8_lossy(&self.head).into_owned();
                 self.head.clear();
-                self.note(&head, seen);
+                if !self.note(&head, notes) {
+                    return false;
+                }
             }
         }
+        true
     }
 
-    fn note(&mut self, head: &str, seen: &Mutex<BTreeMap<String, usize>>) {
+    fn note(&mut self, head: &str, notes: &Notes) -> bool {
         let mut words = head.split([' ', '?']);
         let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-        *seen.lock().unwrap().entry(format!("{method} {path}")).or_default() += 1;
+        *notes.seen.lock().unwrap().entry(format!("{method} {path}")).or_default() += 1;
         for (name, value) in head.lines().filter_map(|line| line.split_once(':')) {
             match name.to_ascii_lowercase().as_str() {
                 "content-length" => self.body_left = value.trim().parse().unwrap_or(0),
@@ -159,5 +175,6 @@ impl Requests {
                 _ => {}
             }
         }
+        !notes.refused.lock().unwrap().iter().any(|refused| refused == path)
     }
 }
