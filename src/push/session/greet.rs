@@ -70,12 +70,14 @@ pub(super) async fn greet<'w, S: Socket>(
 async fn hello<S: Socket>(hub: &Hub, wire: &mut Wire<S>) -> Result<Hello, End> {
     let mut draining = hub.draining();
     let first = async {
-        loop {
+        // Whoever has said nothing yet has little to ping for.
+        for _ in 0..hub.limits.commands_per_second {
             match wire.receive().await {
                 Some(Incoming::Control) => {}
                 other => return other,
             }
         }
+        Some(Incoming::Control)
     };
     let limit = Duration::from_millis(hub.limits.hello_ms);
     let frame = tokio::select! {
