@@ -25,16 +25,21 @@ export function actButtons(task, { only = null, icons = false } = {}) {
     }, icons || name === 'delete' ? icon(name) : null, icons || name !== 'delete' ? t(`do.${name}`) : null));
 }
 
-/** Makes the act buttons below `root` work. `tasks` is the store; `taskOf(element)` gives the task a button is for. */
+/**
+ * Makes the act buttons below `root` work. `tasks` is the store; `taskOf(element)` gives the task a button is for. Gives
+ * the function that ends it.
+ */
 export function listenForActs(root, tasks, taskOf, onNote = () => {}) {
-  root.addEventListener('click', (event) => {
+  const listen = (event) => {
     const button = event.composedPath()[0]?.closest?.('[data-do]');
     if (!button || !root.contains(button)) return;
     const task = taskOf(button);
     if (!task) return;
     event.preventDefault();
     act(button.dataset.do, task, tasks, button, (text) => onNote(task.id, text));
-  });
+  };
+  root.addEventListener('click', listen);
+  return () => root.removeEventListener('click', listen);
 }
 
 async function act(name, task, tasks, button, note) {
@@ -44,14 +49,14 @@ async function act(name, task, tasks, button, note) {
   try {
     if (!(await confirmed(name, task, button))) return;
     button.setAttribute('data-pending', '');
-    await send(name, task, tasks, note);
+    await send(name, task, tasks, button, note);
   } finally {
     inFlight.delete(key);
     button.removeAttribute('data-pending');
   }
 }
 
-async function send(name, task, tasks, note) {
+async function send(name, task, tasks, button, note) {
   try {
     if (name === 'delete') {
       await call('DELETE', `api/v1/tasks/${task.id}`);
@@ -60,6 +65,7 @@ async function send(name, task, tasks, note) {
     }
     const answer = await call('POST', `api/v1/tasks/${task.id}/${name}`, {});
     tasks.merge([answer]);
+    if (name === 'retry') button.dispatchEvent(new CustomEvent('taskbell:submitted', { bubbles: true, composed: true, detail: answer }));
   } catch (problem) {
     if (problem.status === 409) await refreshed(task.id, tasks);
     note(problem.status === 409 ? t('say.changed', { reason: problem.message }) : problem.message);

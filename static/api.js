@@ -1,22 +1,90 @@
 /**
  * Calls of the HTTP API: JSON in, JSON out, faults as `Problem`.
  *
- * The session cookie (or, in a host page, the token of `useAccess`) proves who asks. Every change goes through here and
- * never over the socket. Must never retry by itself: a lost answer is told to the person, who decides.
+ * The session cookie, or in a page of another origin the token of `useAccess`, proves who asks. A token is asked for when
+ * it is first needed, shared by all calls, and asked for anew when the server no longer takes it. Every change goes
+ * through here and never over the socket. Must never retry by itself what the server may have done: a lost answer is told
+ * to the person, who decides. (A 401 is no such answer: nothing was done under it.)
  */
 import { currentLanguage, t } from './i18n.js';
 
-const access = { base: new URL('..', import.meta.url), getToken: null };
+const access = { base: new URL('..', import.meta.url), getToken: null, token: null };
+let tell = null;
+const told = new Promise((resolve) => (tell = resolve));
 
-/** Points all calls at another server, or makes them carry a token. */
+/**
+ * Points all calls at another server, or makes them carry the token that `getToken` gives (a text or a promise of one).
+ * Gives whether another one speaks from now on.
+ */
 export function useAccess({ url, getToken } = {}) {
   if (url) access.base = new URL(url.endsWith('/') ? url : `${url}/`, document.baseURI);
-  if (getToken) access.getToken = getToken;
+  if (!getToken || getToken === access.getToken) return false;
+  Object.assign(access, { getToken, token: null });
+  tell();
+  return true;
+}
+
+/**
+ * Waits until it is known who speaks. Only the session cookie of our own pages speaks by itself; a page of another origin
+ * has to give a `getToken`, early or late, and one of our origin may do so until its scripts have run.
+ */
+export function accessKnown() {
+  if (access.base.origin !== location.origin) return told;
+  if (document.getElementById('tb-page') || document.readyState === 'complete') return undefined;
+  return Promise.race([told, new Promise((parsed) => addEventListener('load', parsed, { once: true }))]);
+}
+
+/** Whether a host page's token speaks, and not the session cookie. */
+export function usesToken() {
+  return Boolean(access.getToken);
+}
+
+/**
+ * The token: the one at hand, or with `fresh` a new one; null where the cookie speaks. Those who ask at once share an
+ * answer. Throws a `Problem` that says so when the host page gives none.
+ */
+export async function token({ fresh = false } = {}) {
+  if (!access.getToken) return null;
+  const { getToken } = access;
+  if (fresh && access.token?.settled) access.token = null;
+  access.token ??= asked(getToken);
+  try {
+    return await access.token.promise;
+  } catch (problem) {
+    if (access.getToken === getToken) access.token = null;
+    throw problem;
+  }
+}
+
+function asked(getToken) {
+  const flight = { settled: false };
+  flight.promise = (async () => {
+    try {
+      const given = await getToken();
+      if (typeof given === 'string' && given) return given;
+    } catch (reason) {
+      throw new Problem(0, { detail: t('error.token', { reason: reason?.message ?? String(reason) }) });
+    } finally {
+      flight.settled = true;
+    }
+    throw new Problem(401, { detail: t('error.signed_out') });
+  })();
+  return flight;
 }
 
 /** The absolute address of a path below the server's root. */
 export function address(path) {
   return new URL(path.replace(/^\//, ''), access.base);
+}
+
+/** The attributes of a link to one of our pages. From another application's page, which may hold half a form, it opens beside it. */
+export function linkTo(path) {
+  return { href: address(path).href, ...(hosted() ? { target: '_blank', rel: 'noopener' } : {}) };
+}
+
+/** Whether this page is another application's. */
+export function hosted() {
+  return !document.getElementById('tb-page');
 }
 
 /** A refused or lost call. `status` is 0 when there was no answer; `errors` are the faults of single fields. */
@@ -32,28 +100,38 @@ export class Problem extends Error {
 }
 
 /** The headers that each call carries. */
-export async function headers(extra = {}) {
-  const token = access.getToken ? await access.getToken() : null;
-  return { Accept: 'application/json', 'Accept-Language': currentLanguage(), ...(token ? { Authorization: `Bearer ${token}` } : {}), ...extra };
+async function headers(extra, fresh = false) {
+  const proof = await token({ fresh });
+  return { Accept: 'application/json', 'Accept-Language': currentLanguage(), ...(proof ? { Authorization: `Bearer ${proof}` } : {}), ...extra };
 }
 
 /** One call. Gives the decoded body (null for 204); throws a `Problem`. */
 export async function call(method, path, body) {
-  let answer;
-  try {
-    answer = await fetch(address(path), {
-      method,
-      credentials: access.getToken ? 'omit' : 'same-origin',
-      headers: await headers(body === undefined ? {} : { 'Content-Type': 'application/json' }),
-      body: body === undefined ? undefined : JSON.stringify(body),
-      cache: 'no-store',
-    });
-  } catch {
-    throw new Problem(0);
-  }
+  const options = { method, body: body === undefined ? undefined : JSON.stringify(body) };
+  const extra = body === undefined ? {} : { 'Content-Type': 'application/json' };
+  let answer = await send(path, options, await headers(extra));
+  if (answer.status === 401 && usesToken()) answer = await send(path, options, await headers(extra, true));
   const data = answer.status === 204 ? null : await answer.json().catch(() => null);
   if (!answer.ok) throw new Problem(answer.status, data ?? {});
   return data;
+}
+
+function send(path, options, sent) {
+  const credentials = usesToken() ? 'omit' : 'same-origin';
+  return fetch(address(path), { ...options, headers: sent, credentials, cache: 'no-store' }).catch(() => {
+    throw new Problem(0);
+  });
+}
+
+/** Takes a file of the server over into the browser's downloads; a link alone would not carry the token. */
+export async function download(path, name) {
+  const answer = await send(path, {}, await headers({}, true));
+  if (!answer.ok) throw new Problem(answer.status, await answer.json().catch(() => ({})));
+  const link = document.createElement('a');
+  link.href = URL.createObjectURL(await answer.blob());
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }
 
 /**
@@ -61,7 +139,7 @@ export async function call(method, path, body) {
  * because fetch does not tell upload progress.
  */
 export async function upload(file, onProgress, signal) {
-  const sent = await headers({ 'Content-Type': 'application/octet-stream' });
+  const sent = await headers({ 'Content-Type': 'application/octet-stream' }, usesToken());
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
     request.open('POST', address(`api/v1/uploads?name=${encodeURIComponent(file.name)}`));

@@ -6,10 +6,9 @@
  * for the truth once. Must never poll, and must never move a row under pointer or focus (groups.js keeps that).
  */
 import { listenForActs } from './acts.js';
-import { address } from './api.js';
-import { center } from './center.js';
+import { linkTo, usesToken } from './api.js';
 import { h, icon, setAttribute, setText, svg } from './dom.js';
-import { styledRoot } from './element.js';
+import { Widget } from './element.js';
 import { Groups } from './groups.js';
 import { t } from './i18n.js';
 import { liveBanner, liveIndicator, signInAddress } from './live.js';
@@ -19,13 +18,14 @@ import { ended } from './words.js';
 
 const SEEN_AFTER_MS = 1_000;
 
-export class TaskbellBell extends HTMLElement {
+export class TaskbellBell extends Widget {
   #center = null;
   #button = null;
   #panel = null;
   #groups = null;
   #shownAt = new Map();
   #part = {};
+  #listening = null;
 
   /** Whether the panel is open. */
   get open() {
@@ -33,15 +33,18 @@ export class TaskbellBell extends HTMLElement {
   }
 
   async connectedCallback() {
-    if (this.#center) return;
-    this.#center = await center({ url: this.getAttribute('url') ?? undefined, getToken: this.getToken });
-    const root = await styledRoot(this);
-    root.replaceChildren(this.#draw());
-    this.#center.tasks.subscribe(() => this.#paint());
-    this.#center.connection.addEventListener('live', () => this.#center.connection.live === 'signed-out' && this.#signedOut());
-    everySecond(() => this.#tick());
-    document.addEventListener('pointerdown', (event) => this.open && !event.composedPath().includes(this) && this.#toggle(false));
-    this.addEventListener('keydown', (event) => event.key === 'Escape' && this.open && !this.shadowRoot.querySelector('dialog') && this.#toggle(false));
+    const shared = await this.ready();
+    if (!shared || this.#listening) return;
+    this.#center = shared;
+    if (!this.#button) this.shadowRoot.replaceChildren(this.#draw());
+    this.#listening = new AbortController();
+    const { signal } = this.#listening;
+    document.addEventListener('pointerdown', (event) => this.open && !event.composedPath().includes(this) && this.#toggle(false), { signal });
+    shared.connection.addEventListener('live', () => shared.connection.live === 'signed-out' && this.#signedOut(), { signal });
+    this.untilGone(shared.tasks.subscribe(() => this.#paint()), everySecond(() => this.#tick()), shared.ends.follow(this, () => true, false), () => {
+      this.#listening.abort();
+      this.#listening = null;
+    });
     this.#paint();
   }
 
@@ -62,7 +65,7 @@ export class TaskbellBell extends HTMLElement {
       onclick: () => this.#toggle(!this.open),
     }, part.ring, icon('bell'), part.badge);
     this.#panel = this.#drawPanel();
-    return h('div', { class: 'tb-bell' }, this.#button, this.#panel);
+    return h('div', { class: 'tb-bell', onkeydown: (event) => event.key === 'Escape' && this.open && this.#toggle(false) }, this.#button, this.#panel);
   }
 
   #drawPanel() {
@@ -83,12 +86,13 @@ export class TaskbellBell extends HTMLElement {
         iconButton('cancel', t('ask.close'), () => this.#toggle(false))),
       h('div', {}, liveBanner(connection), part.freshBar),
       h('div', { class: 'tb-panel-body' }, part.rows, part.empty, part.more),
-      h('div', { class: 'tb-panel-foot' }, h('a', { class: 'tb-link', href: address('notifications').href }, t('bell.all')), liveIndicator(connection)));
+      h('div', { class: 'tb-panel-foot' }, h('a', { class: 'tb-link', ...linkTo('notifications') }, t('bell.all')), liveIndicator(connection)));
   }
 
   #toggle(open) {
     if (open === this.open) return;
     this.#panel.hidden = !open;
+    if (open) this.#aside();
     setAttribute(this.#button, 'aria-expanded', String(open));
     this.#shownAt.clear();
     if (open) {
@@ -98,6 +102,13 @@ export class TaskbellBell extends HTMLElement {
     } else if (!this.#panel.contains(this.shadowRoot.activeElement) || this.shadowRoot.activeElement) {
       this.#button.focus({ preventScroll: true });
     }
+  }
+
+  /** The panel opens towards the side that has room for it. */
+  #aside() {
+    this.#panel.removeAttribute('data-side');
+    const { left, right } = this.#panel.getBoundingClientRect();
+    if (left < 0 || right > document.documentElement.clientWidth) this.#panel.setAttribute('data-side', 'start');
   }
 
   #paint() {
@@ -148,7 +159,7 @@ export class TaskbellBell extends HTMLElement {
   /** Nothing of the person before stays, and the way back in is shown. */
   #signedOut() {
     this.#paintRows(true);
-    const link = h('a', { class: 'tb-button', href: signInAddress() }, t('live.sign_in'));
+    const link = usesToken() ? null : h('a', { class: 'tb-button', href: signInAddress() }, t('live.sign_in'));
     this.#part.empty.replaceChildren(emptyPlace({ symbol: 'user', title: t('live.signed-out'), text: t('error.signed_out'), action: link }));
   }
 

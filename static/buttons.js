@@ -11,7 +11,8 @@ import { makeForm } from './form.js';
 import { localized, t } from './i18n.js';
 import { listenForActs } from './acts.js';
 import { makeRow, patchRow } from './row.js';
-import { ago, everySecond, serverNow } from './time.js';
+import { howTaken } from './taken.js';
+import { everySecond, serverNow } from './time.js';
 import { ended } from './words.js';
 
 const MOST_ROWS = 3;
@@ -102,11 +103,4 @@ class Card {
 
 function hasFields(action) {
   return Object.keys(action.params?.properties ?? {}).length > 0;
-}
-
-/** A replay or a skip says so; a new task needs no words, it is there. */
-function howTaken({ skipped, replayed, replay }) {
-  if (skipped) return t('action.skipped');
-  if (!replayed) return '';
-  return replay?.startedBy ? t('action.replayed', { user: replay.startedBy, ago: ago(replay.createdAt) }) : t('action.replayed.now');
 }

@@ -5,37 +5,42 @@
  * other tabs over a BroadcastChannel whose name carries user and tenant; signing out clears all of them. The badge is
  * whatever the server says next: nothing is counted here.
  */
-import { call, useAccess } from './api.js';
+import { accessKnown, call, hosted, useAccess } from './api.js';
 import { Connection } from './connection.js';
-import { pageData } from './dom.js';
-import { useLanguage } from './i18n.js';
+import { loadIcons, pageData } from './dom.js';
+import { Ends } from './ends.js';
+import { pageLanguage, useLanguage } from './i18n.js';
 import { rememberZone, serverNow, setServerTime } from './time.js';
 import { Tasks } from './tasks.js';
 
 let shared = null;
+let made = null;
 
-/** The page's center; made at first use, from what the page or its host says about the caller. */
+/** The page's center; made at first use, once the page or its host has told who speaks. */
 export function center(options = {}) {
+  if (useAccess(options)) made?.connection.signIn();
   shared ??= make(options);
   return shared;
 }
 
-async function make({ url, getToken } = {}) {
-  useAccess({ url, getToken });
+async function make({ lang }) {
+  await accessKnown();
   const page = pageData('tb-page');
   if (page?.now) setServerTime(page.now);
-  await useLanguage();
-  rememberZone();
-  return new Center({ page, getToken });
+  await Promise.all([useLanguage(pageLanguage(lang), hosted() ? '.widgets' : ''), loadIcons()]);
+  if (page) rememberZone();
+  made = new Center(page);
+  return made;
 }
 
 class Center {
   #channel = null;
 
-  constructor({ page, getToken }) {
+  constructor(page) {
     const who = page ? { tenant: page.tenant, user: page.user } : null;
     this.tasks = new Tasks();
-    this.connection = new Connection({ getToken, who, busy: () => this.tasks.busy(), trueAt: page ? serverNow() : null });
+    this.ends = new Ends(this.tasks);
+    this.connection = new Connection({ who, busy: () => this.tasks.busy(), trueAt: page ? serverNow() : null });
     this.connection.addEventListener('snap', ({ detail }) => (detail.topic === 'me' ? this.tasks.replace(detail) : this.tasks.merge(detail.items)));
     this.connection.addEventListener('delta', ({ detail }) => this.tasks.merge(detail.items ?? [], detail.topic === 'me' ? detail.counts : undefined));
     this.connection.addEventListener('gone', ({ detail }) => this.tasks.remove(detail.id, detail.revision));

@@ -12,9 +12,11 @@
  *   tabs at most one has one (tab.js).
  * - The server says in its welcome whom it took us for. Another one than this page was made for ends it: a page never shows
  *   the tasks of two people.
+ * - A host page's token is renewed before it ends. One that is refused is asked for once more; refused again, we are signed
+ *   out. One that the host page cannot give is told as a failed read and asked for again as after any loss.
  * Must never carry a change to the server (those go over HTTP), and never put a token into the address.
  */
-import { address, call } from './api.js';
+import { address, call, token, usesToken } from './api.js';
 import { retryDelay } from './backoff.js';
 import { currentLanguage } from './i18n.js';
 import { Tab } from './tab.js';
@@ -27,9 +29,10 @@ const GRACE_MS = 10_000;
 const OPENING_MS = 15_000;
 /** How long a read waits for a socket that is there or on its way, before it takes the other road. */
 const ANSWER_MS = 5_000;
+/** Until a host page that gave no token is asked again, while the old one still holds. */
+const RENEW_MS = 5_000;
 
 export class Connection extends EventTarget {
-  #getToken;
   #tab;
   #busy;
   #who;
@@ -40,10 +43,12 @@ export class Connection extends EventTarget {
   #have = null;
   #epoch = null;
   #topics = new Map();
-  #timers = { retry: 0, watchdog: 0, stable: 0, lost: 0 };
+  #timers = { retry: 0, watchdog: 0, stable: 0, lost: 0, renew: 0 };
   #pingMs = 25_000;
   #lostSince = null;
   #probed = false;
+  #proving = false;
+  #refused = false;
   #stopped = true;
   #drain = null;
   #flight = null;
@@ -56,13 +61,11 @@ export class Connection extends EventTarget {
   fault = null;
 
   /**
-   * `getToken` gives the token of a host page (none: the session cookie speaks); `who` is the `{tenant, user}` that the page
-   * was made for, null when only the server knows; `busy` tells whether own tasks are under way; `trueAt` is the instant of
-   * what the server wrote into the page.
+   * `who` is the `{tenant, user}` that the page was made for, null when only the server knows; `busy` tells whether own tasks
+   * are under way; `trueAt` is the instant of what the server wrote into the page.
    */
-  constructor({ getToken = null, who = null, busy = () => false, trueAt = null } = {}) {
+  constructor({ who = null, busy = () => false, trueAt = null } = {}) {
     super();
-    this.#getToken = getToken;
     this.#who = who;
     this.#busy = busy;
     this.#tab = new Tab(lockName(who));
@@ -82,6 +85,16 @@ export class Connection extends EventTarget {
     for (const [type, act] of Object.entries(on)) this.#tab.addEventListener(type, act);
     addEventListener('offline', () => this.#setLive('offline'));
     this.#tab.start();
+    this.#open();
+  }
+
+  /** Another token is at hand, perhaps somebody else's: begins anew. */
+  signIn() {
+    this.#refused = false;
+    if (this.live !== 'signed-out') return this.#now();
+    this.live = 'connecting';
+    [this.#who, this.#have, this.#attempt] = [null, null, 0];
+    this.#emit('live');
     this.#open();
   }
 
@@ -166,20 +179,52 @@ export class Connection extends EventTarget {
 
   async #open() {
     clearTimeout(this.#timers.retry);
-    if (this.#socket || this.#stopped || this.live === 'signed-out' || !this.#tab.mayConnect) return;
+    if (this.#socket || this.#proving || this.#stopped || this.live === 'signed-out' || !this.#tab.mayConnect) return;
+    this.#proving = true;
+    const proof = await this.#proof();
+    this.#proving = false;
+    if (proof === undefined || this.live === 'signed-out' || !this.#tab.mayConnect) return;
     const url = address('api/v1/ws');
     url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:';
     const socket = new WebSocket(url, PROTOCOL);
     this.#socket = socket;
     this.#watch(OPENING_MS);
-    socket.addEventListener('open', async () => {
-      const token = this.#getToken ? await this.#getToken() : null;
+    socket.addEventListener('open', () => {
       if (socket !== this.#socket) return;
       this.#asked = true;
-      this.#send({ t: 'hello', token, have: this.#have, lang: currentLanguage() }, true);
+      this.#send({ t: 'hello', token: proof, have: this.#have, lang: currentLanguage() }, true);
     });
     socket.addEventListener('message', (event) => socket === this.#socket && this.#receive(event.data));
     socket.addEventListener('close', (event) => socket === this.#socket && this.#lost(event.code));
+  }
+
+  /** What the hello carries: a token, null where the cookie speaks, undefined where the host page gives none now. */
+  async #proof() {
+    try {
+      return await token({ fresh: this.#refused });
+    } catch (problem) {
+      if (problem.status === 401) this.signOut();
+      else {
+        this.#fault(problem);
+        this.#lost(1006);
+      }
+      return undefined;
+    }
+  }
+
+  async #renew() {
+    if (!usesToken()) return;
+    try {
+      this.#send({ t: 'refresh', token: await token({ fresh: true }) });
+    } catch (problem) {
+      if (problem.status === 401) this.signOut();
+      else if (this.#welcomed) this.#renewIn(RENEW_MS);
+    }
+  }
+
+  #renewIn(ms) {
+    clearTimeout(this.#timers.renew);
+    this.#timers.renew = setTimeout(() => this.#renew(), ms);
   }
 
   #receive(text) {
@@ -204,6 +249,8 @@ export class Connection extends EventTarget {
       this.#epoch = frame.epoch;
       this.#welcomed = true;
       this.#probed = false;
+      this.#refused = false;
+      if (this.fault) this.#fault(null);
       this.#drain = null;
       this.#send({ t: 'view', visible: !document.hidden });
       for (const topic of this.#topics.keys()) this.#sendSub(topic);
@@ -238,9 +285,8 @@ export class Connection extends EventTarget {
       if (this.#have && frame.head > this.#have.head) this.refresh().catch(() => {});
     },
     status: (frame) => this.#setLive(frame.live === 'degraded' ? 'delayed' : 'live'),
-    auth: async () => {
-      if (this.#getToken) this.#send({ t: 'refresh', token: await this.#getToken() });
-    },
+    // Half of the time that is left, so that a token of a minute is not asked for over and over.
+    auth: ({ expiresInMs }) => this.#renewIn(expiresInMs / 2),
     drain: (frame) => {
       this.#drain = frame;
     },
@@ -296,15 +342,18 @@ export class Connection extends EventTarget {
     this.#asked = false;
     clearTimeout(this.#timers.watchdog);
     clearTimeout(this.#timers.stable);
+    clearTimeout(this.#timers.renew);
     this.#emit('lost');
   }
 
   #lost(code) {
     const neverWelcomed = !this.#welcomed;
     this.#forget();
-    if (code === 4403 || (code === 4001 && !this.#getToken)) return void this.signOut();
+    if (code === 4403 || (code === 4001 && (this.#refused || !usesToken()))) return void this.signOut();
+    this.#refused = code === 4001;
     this.#setLive(navigator.onLine === false ? 'offline' : 'reconnecting');
-    if (neverWelcomed && this.#attempt > 0) this.#probe();
+    if (this.#refused) return void this.#open();
+    if (neverWelcomed && this.#attempt > 0 && !this.#proving) this.#probe();
     this.#later(code);
   }
 

@@ -7,7 +7,27 @@
  */
 
 const SVG = 'http://www.w3.org/2000/svg';
-const SPRITE = new URL('./icons.svg', import.meta.url).href;
+const symbols = new Map();
+let loading = null;
+
+/**
+ * Loads the drawings of icons.svg, once. As a document and not by `<use>`: a browser follows that neither to another
+ * origin nor out of a shadow root; and by the request itself, which parses no text of ours. Without it icons are empty:
+ * a word always stands beside them.
+ */
+export function loadIcons() {
+  loading ??= new Promise((done) => {
+    const request = new XMLHttpRequest();
+    request.open('GET', new URL('./icons.svg', import.meta.url));
+    request.responseType = 'document';
+    request.addEventListener('load', () => {
+      for (const symbol of request.responseXML?.querySelectorAll('symbol') ?? []) symbols.set(symbol.id, symbol);
+    });
+    request.addEventListener('loadend', done);
+    request.send();
+  });
+  return loading;
+}
 
 /**
  * An element. `attributes` values: false, null and undefined leave it out, true sets it empty; keys that begin with `on`
@@ -23,22 +43,19 @@ export function h(tag, attributes = {}, ...children) {
   return element;
 }
 
-/** An icon of the sprite, invisible to assistive technology: a word always stands beside it or names its button. */
+/** An icon, invisible to assistive technology: a word always stands beside it or names its button. */
 export function icon(name, extra = '') {
-  const svg = document.createElementNS(SVG, 'svg');
-  svg.setAttribute('class', `tb-icon ${extra}`.trim());
-  svg.setAttribute('aria-hidden', 'true');
-  const use = document.createElementNS(SVG, 'use');
-  use.setAttribute('href', `${SPRITE}#${name}`);
-  svg.append(use);
-  return svg;
+  const element = svg('svg', { class: `tb-icon ${extra}`.trim(), 'aria-hidden': 'true' });
+  setIcon(element, name);
+  return element;
 }
 
-/** Points an existing icon at another symbol. */
-export function setIcon(svg, name) {
-  const use = svg.firstElementChild;
-  const href = `${SPRITE}#${name}`;
-  if (!(use.getAttribute('href') ?? '').endsWith(`#${name}`)) use.setAttribute('href', href);
+/** Makes an icon, also one that the server wrote, show another drawing. */
+export function setIcon(element, name) {
+  if (element.dataset.icon === name) return;
+  element.dataset.icon = name;
+  element.setAttribute('viewBox', '0 0 16 16');
+  element.replaceChildren(...[...(symbols.get(name)?.children ?? [])].map((each) => document.importNode(each, true)));
 }
 
 /** An svg element with plain attributes; for the drawings that are not icons. */

@@ -21,9 +21,9 @@ function makeFormats(tag) {
   };
 }
 
-/** The language of this page: what the server chose, else what the browser prefers; always one that has a catalogue. */
-export function pageLanguage() {
-  const wanted = [document.documentElement.lang, ...navigator.languages];
+/** The language of this page: what a widget or the page says, else what the browser prefers; always one that has a catalogue. */
+export function pageLanguage(lang = '') {
+  const wanted = [lang, document.documentElement.lang, ...navigator.languages];
   for (const tag of wanted) {
     if (/^zh\b/i.test(tag)) return 'zh-CN';
     if (/^en\b/i.test(tag)) return 'en';
@@ -31,12 +31,13 @@ export function pageLanguage() {
   return 'en';
 }
 
-/** Loads a catalogue once and makes it the one in use. */
-export async function useLanguage(tag = pageLanguage()) {
-  if (!loading.has(tag)) {
-    loading.set(tag, fetch(new URL(`./i18n/${tag}.json`, import.meta.url)).then((answer) => answer.json()));
+/** Loads a catalogue once and makes it the one in use; `part` names one that holds less than all of it. */
+export async function useLanguage(tag = pageLanguage(), part = '') {
+  const name = `${tag}${part}`;
+  if (!loading.has(name)) {
+    loading.set(name, fetch(new URL(`./i18n/${name}.json`, import.meta.url)).then((answer) => answer.json()));
   }
-  useMessages(tag, await loading.get(tag));
+  useMessages(tag, await loading.get(name));
 }
 
 /** Takes a catalogue that is at hand. */

@@ -6,7 +6,7 @@
  */
 import { h, setAttribute, setText } from './dom.js';
 import { t } from './i18n.js';
-import { address } from './api.js';
+import { address, usesToken } from './api.js';
 import { full } from './time.js';
 
 const BANNER_AFTER_MS = 5_000;
@@ -38,7 +38,7 @@ export function liveBanner(connection) {
     setAttribute(element, 'hidden', !shown);
     if (!shown) return;
     setText(text, sentences(connection).join(' '));
-    setAttribute(link, 'hidden', !signedOut);
+    setAttribute(link, 'hidden', !signedOut || usesToken());
     setAttribute(again, 'hidden', signedOut || !fault);
     setAttribute(element, 'data-tone', signedOut || fault || live === 'offline' ? 'bad' : 'warn');
   };

@@ -1,62 +1,106 @@
 /**
  * `<taskbell-progress task=ID>`: the live row of one task, for any place in a page.
  *
- * Also `record="TYPE:ID"`: the newest task of a business record. Follows the topic of its task, so it works for tasks
- * that the caller may see but does not own. Tells its page by a `taskbell:ended` event (bubbling, with the task) when the
- * task ends before its eyes. Must never tell an end that was there at load.
+ * Also `record="TYPE:ID"`: the newest task of a business record, and each newer one when it comes. Follows the topics of
+ * its task and record, so it works for tasks that the caller may see but does not own. Both attributes may change at any
+ * time. Tells its page by `taskbell:ended` (see ends.js). Must never show a task of a target it no longer has.
  */
 import { listenForActs } from './acts.js';
 import { call } from './api.js';
-import { center } from './center.js';
 import { h } from './dom.js';
-import { styledRoot } from './element.js';
+import { Widget, failure } from './element.js';
 import { t } from './i18n.js';
 import { emptyPlace, makeRow, patchRow, skeleton } from './row.js';
 import { everySecond, serverNow } from './time.js';
 import { ended } from './words.js';
 
-export class TaskbellProgress extends HTMLElement {
-  #row = null;
-  #ends = [];
-  #wasEnded = null;
+export class TaskbellProgress extends Widget {
+  static observedAttributes = ['task', 'record'];
 
-  async connectedCallback() {
-    const shared = await center({ url: this.getAttribute('url') ?? undefined, getToken: this.getToken });
-    const root = await styledRoot(this);
-    const frame = h('div', { class: 'tb-rows' }, skeleton());
-    root.replaceChildren(frame);
-    const task = await this.#find().catch(() => null);
-    if (!task || !this.isConnected) {
-      frame.replaceChildren(emptyPlace({ title: t('error.page.404'), text: t('error.page.404.text'), symbol: 'unknown' }));
-      return;
-    }
-    shared.tasks.merge([task]);
-    this.#wasEnded = ended(task);
-    this.#row = makeRow(shared.tasks.get(task.id) ?? task, serverNow());
-    frame.replaceChildren(this.#row);
-    listenForActs(frame, shared.tasks, () => shared.tasks.get(task.id));
-    const paint = () => this.#paint(shared.tasks.get(task.id));
-    this.#ends = [shared.tasks.subscribe(paint), shared.connection.subscribe(`task:${task.id}`), everySecond(paint)];
+  #frame = h('div', { class: 'tb-rows', part: 'rows' });
+  #row = null;
+  #id = null;
+  #turn = 0;
+
+  connectedCallback() {
+    this.#start();
   }
 
   disconnectedCallback() {
-    for (const end of this.#ends) end();
-    this.#ends = [];
+    this.#turn += 1;
+    super.disconnectedCallback();
   }
 
-  async #find() {
+  attributeChangedCallback(name, before, now) {
+    if (this.isConnected && before !== now) this.#start();
+  }
+
+  async #start() {
+    super.disconnectedCallback();
+    const turn = (this.#turn += 1);
+    const shared = await this.ready();
+    if (turn !== this.#turn || !shared) return;
+    Object.assign(this, { shared });
+    this.#id = null;
+    this.#show(skeleton());
+    this.shadowRoot.replaceChildren(this.#frame);
+    const target = this.#target();
+    try {
+      const task = await target.find();
+      if (turn !== this.#turn) return;
+      if (task) shared.tasks.merge([task]);
+      this.#id = task?.id ?? null;
+      if (!task) this.#show(emptyPlace({ title: t('record.none'), text: '' }));
+    } catch (problem) {
+      if (turn !== this.#turn) return;
+      if (problem.status !== 404) return this.#show(failure(problem, () => this.#start()));
+      this.#show(emptyPlace({ title: t('error.page.404'), text: t('error.page.404.text'), symbol: 'unknown' }));
+    }
+    const paint = () => this.#paint(target);
+    this.untilGone(shared.tasks.subscribe(paint), everySecond(paint), shared.ends.follow(this, (task) => task.id === this.#id),
+      listenForActs(this.#frame, shared.tasks, () => shared.tasks.get(this.#id)));
+    if (target.topic) this.untilGone(shared.connection.subscribe(target.topic));
+    this.#follow();
+    paint();
+  }
+
+  /** How the task is found, its record's topic, and which tasks take its place. */
+  #target() {
     const id = this.getAttribute('task');
-    if (id) return call('GET', `api/v1/tasks/${encodeURIComponent(id)}`);
+    if (id) return { find: () => call('GET', `api/v1/tasks/${encodeURIComponent(id)}`), replaces: () => false };
     const [type, ...rest] = (this.getAttribute('record') ?? '').split(':');
-    const { items } = await call('GET', `api/v1/records/${encodeURIComponent(type)}/${encodeURIComponent(rest.join(':'))}/tasks?limit=1`);
-    return items[0] ?? null;
+    const record = rest.join(':');
+    return {
+      topic: `record:${type}:${record}`,
+      find: async () => (await call('GET', `api/v1/records/${encodeURIComponent(type)}/${encodeURIComponent(record)}/tasks?limit=1`)).items[0],
+      replaces: (task) => task.record?.type === type && task.record.id === record,
+    };
   }
 
-  #paint(task) {
-    if (!task || !this.#row) return;
+  #follow() {
+    const task = this.shared.tasks.get(this.#id);
+    if (task && !ended(task)) this.untilGone(this.shared.connection.subscribe(`task:${task.id}`));
+  }
+
+  #show(...nodes) {
+    this.#row = null;
+    this.#frame.replaceChildren(...nodes);
+  }
+
+  #paint(target) {
+    const { tasks } = this.shared;
+    const newest = tasks.list().find(target.replaces);
+    const shown = tasks.get(this.#id);
+    if (newest && newest.id !== this.#id && !(shown?.createdAt > newest.createdAt)) {
+      this.#id = newest.id;
+      this.#row = null;
+      this.#follow();
+    }
+    const task = tasks.get(this.#id);
+    if (!task) return;
+    if (!this.#row) this.#show(makeRow(task, serverNow()));
+    this.#row ??= this.#frame.firstElementChild;
     patchRow(this.#row, task, serverNow());
-    if (ended(task) && !this.#wasEnded) this.dispatchEvent(new CustomEvent('taskbell:ended', { bubbles: true, composed: true, detail: task }));
-    this.#wasEnded = ended(task);
   }
 }
 

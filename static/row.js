@@ -6,7 +6,7 @@
  * scroll survive it; buttons are redrawn only when `can` changed. Must never compute what a row says: that is words.js.
  */
 import { actButtons } from './acts.js';
-import { address } from './api.js';
+import { address, download, hosted, linkTo, usesToken } from './api.js';
 import { h, icon, safeHref, setAttribute, setIcon, setText } from './dom.js';
 import { t } from './i18n.js';
 import { setTime } from './time.js';
@@ -56,7 +56,7 @@ export function patchRow(row, task, now, { titleOf, note = null } = {}) {
   setIcon(part.icon, says.icon);
   setText(part.title, task.title);
   setAttribute(part.title, 'title', task.title);
-  setAttribute(part.title, 'href', address(`tasks/${task.id}`).href);
+  setLink(part.title, linkTo(`tasks/${task.id}`));
   patchRecord(part.record, task.record);
   setAttribute(part.unread, 'hidden', !(ended(task) && task.read === false));
   setText(part.count, says.count);
@@ -76,7 +76,13 @@ function patchRecord(chip, record) {
   if (!record) return;
   setText(chip, `${record.type} ${record.id}`);
   setAttribute(chip, 'title', `${record.type} ${record.id}`);
-  setAttribute(chip, 'href', safeHref(address(`records/${encodeURIComponent(record.type)}/${encodeURIComponent(record.id)}`).href));
+  // In the application's own pages the record itself is nearer than our page about it.
+  const own = hosted() ? safeHref(record.url) : null;
+  setLink(chip, own ? { href: own } : linkTo(`records/${encodeURIComponent(record.type)}/${encodeURIComponent(record.id)}`));
+}
+
+function setLink(link, { href, target, rel }) {
+  for (const [name, value] of Object.entries({ href, target, rel })) setAttribute(link, name, value);
 }
 
 /** The bar never runs backwards before the eye: a lower value is set without its transition. */
@@ -100,8 +106,14 @@ function patchActs(part, task) {
 }
 
 /** The way to a task's first result file; the others are on its page. */
-function downloadLink(file) {
-  return h('a', { class: 'tb-button', 'data-size': 'small', href: address(`api/v1/artifacts/${encodeURIComponent(file.id)}`).href, title: file.name, download: true }, t('do.download'));
+function downloadLink({ id, name }) {
+  const path = `api/v1/artifacts/${encodeURIComponent(id)}`;
+  const fetched = (event) => {
+    if (!usesToken()) return;
+    event.preventDefault();
+    download(path, name).catch((problem) => setText(event.currentTarget, problem.message));
+  };
+  return h('a', { class: 'tb-button', 'data-size': 'small', href: address(path).href, title: name, download: true, onclick: fetched }, t('do.download'));
 }
 
 /** The skeleton of rows that are on their way. */

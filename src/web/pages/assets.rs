@@ -1,40 +1,124 @@
 //! `/static/`: scripts, styles, icons and catalogues, compiled into the binary.
 //!
-//! Served with an ETag of their bytes and asked for again on each load, so that a new binary never meets an old script. A
-//! debug build reads the folder itself, so that a changed script shows without another build; a release build reads no file
-//! at run time.
+//! Served with an ETag of their bytes and asked for again on each load, so that a new binary never meets an old script;
+//! compressed once, for whoever takes it so. `taskbell.js` and its words are made from the modules (see `widgets`), styles go without their comments. A
+//! debug build reads the folder itself, so that a changed script shows without another build; a release build reads no
+//! file at run time. Nothing here is secret, yet the rule of origins holds here too: a page that is not listed gets no
+//! script of ours, and so no half-working widgets.
 
+use super::{squeeze, widgets};
 use crate::web::error::{ApiError, Code};
 use axum::extract::Path;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use rust_embed::Embed;
+use sha2::{Digest, Sha256};
+use std::collections::HashMap;
+use std::io::Write;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 #[derive(Embed)]
 #[folder = "static/"]
 struct Assets;
+
+/// A file as it goes over the wire.
+struct Asset {
+    etag: HeaderValue,
+    plain: Bytes,
+    packed: Bytes,
+}
+
+static KEPT: LazyLock<Mutex<HashMap<String, Arc<Asset>>>> = LazyLock::new(Mutex::default);
+
+/// A file by its name. It is made once; in a debug build again when what it is made of has changed.
+fn find(name: &str) -> Option<Arc<Asset>> {
+    let kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
+    if kept.is_some() && !cfg!(debug_assertions) {
+        return kept;
+    }
+    let plain = content(name)?;
+    let etag = format!("\"{}\"", hex::encode(&Sha256::digest(&plain)[..12]));
+    let etag = HeaderValue::from_str(&etag).expect("hex is a valid header value");
+    if let Some(kept) = kept.filter(|kept| kept.etag == etag) {
+        return Some(kept);
+    }
+    let asset = Arc::new(Asset { etag, packed: pack(&plain), plain });
+    KEPT.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), asset.clone());
+    Some(asset)
+}
+
+/// The bytes of a file: made from others, or as they are.
+fn content(name: &str) -> Option<Bytes> {
+    let words_of = |name: &str| name.strip_prefix("i18n/")?.strip_suffix(".widgets.json").map(str::to_owned);
+    if name.strip_suffix(".js") == Some(widgets::ENTRY) {
+        return Some(widgets::script(&text).into());
+    }
+    if let Some(language) = words_of(name) {
+        return widgets::words(&text(&format!("i18n/{language}.json"))?, &text).map(Into::into);
+    }
+    if name.ends_with(".css") {
+        return text(name).map(|sheet| squeeze::style(&sheet).into());
+    }
+    Assets::get(name).map(|file| match file.data {
+        std::borrow::Cow::Borrowed(bytes) => Bytes::from_static(bytes),
+        std::borrow::Cow::Owned(bytes) => bytes.into(),
+    })
+}
+
+fn text(name: &str) -> Option<String> {
+    String::from_utf8(Assets::get(name)?.data.into_owned()).ok()
+}
+
+fn pack(plain: &[u8]) -> Bytes {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(plain).and_then(|()| encoder.finish()).expect("a vector takes what is written to it").into()
+}
+
+/// Whether the client takes gzip: it is named, or all are, and not with the weight 0.
+fn takes_gzip(headers: &HeaderMap) -> bool {
+    let accepted = headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
+    accepted.flat_map(|value| value.split(',')).any(|each| {
+        let (name, weight) = each.split_once(';').unwrap_or((each, "q=1"));
+        let zero = weight.trim().strip_prefix("q=").is_some_and(|q| q.parse() == Ok(0.0_f32));
+        matches!(name.trim(), "gzip" | "*") && !zero
+    })
+}
 
 fn kind(name: &str) -> &'static str {
     match name.rsplit('.').next() {
         Some("js") => "text/javascript; charset=utf-8",
         Some("css") => "text/css; charset=utf-8",
         Some("svg") => "image/svg+xml",
+        Some("ts") => "text/plain; charset=utf-8",
         _ => "application/json",
     }
 }
 
+/// Pages that isolate themselves (COEP) may load these too; which pages may is said by CORS.
+const SHARED: (HeaderName, HeaderValue) =
+    (HeaderName::from_static("cross-origin-resource-policy"), HeaderValue::from_static("cross-origin"));
+
 /// `GET /static/{*path}`
 pub async fn serve(Path(name): Path<String>, headers: HeaderMap) -> Result<Response, ApiError> {
-    let asset = Assets::get(&name).ok_or_else(|| ApiError::new(Code::NotFound))?;
-    let etag = format!("\"{}\"", hex::encode(&asset.metadata.sha256_hash()[..12]));
-    let etag = HeaderValue::from_str(&etag).expect("hex is a valid header value");
-    let same = headers.get(header::IF_NONE_MATCH) == Some(&etag);
-    let fresh = [(header::ETAG, etag), (header::CACHE_CONTROL, HeaderValue::from_static("no-cache"))];
-    if same {
-        return Ok((StatusCode::NOT_MODIFIED, fresh).into_response());
+    let asset = find(&name).ok_or_else(|| ApiError::new(Code::NotFound))?;
+    let always = [
+        (header::ETAG, asset.etag.clone()),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
+        (header::VARY, HeaderValue::from_static("accept-encoding")),
+        SHARED,
+    ];
+    if headers.get(header::IF_NONE_MATCH) == Some(&asset.etag) {
+        return Ok((StatusCode::NOT_MODIFIED, always).into_response());
     }
     let kind = [(header::CONTENT_TYPE, HeaderValue::from_static(kind(&name)))];
-    Ok((fresh, kind, asset.data).into_response())
+    if !takes_gzip(&headers) {
+        return Ok((always, kind, asset.plain.clone()).into_response());
+    }
+    let packed = [(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"))];
+    Ok((always, kind, packed, asset.packed.clone()).into_response())
 }
 
 #[cfg(test)]
@@ -43,11 +127,7 @@ mod tests {
 
     /// Name → text of each script.
     fn scripts() -> impl Iterator<Item = (String, String)> {
-        Assets::iter().filter(|name| name.ends_with(".js")).map(|name| (name.to_string(), text(&name)))
-    }
-
-    fn text(name: &str) -> String {
-        String::from_utf8(Assets::get(name).unwrap().data.into_owned()).unwrap()
+        Assets::iter().filter(|name| name.ends_with(".js")).map(|name| (name.to_string(), text(&name).unwrap()))
     }
 
     #[test]
@@ -61,11 +141,38 @@ mod tests {
 
     #[test]
     fn every_icon_that_is_used_is_drawn() {
-        let sprite = text("icons.svg");
+        let sprite = text("icons.svg").unwrap();
         for (name, text) in scripts() {
             for icon in text.split(" icon('").skip(1).filter_map(|rest| rest.split('\'').next()) {
                 assert!(sprite.contains(&format!("id=\"{icon}\"")), "{name} uses {icon}");
             }
+        }
+    }
+
+    /// What a host page may cost, bytes over the wire: the script with all three widgets, and everything with it.
+    const SCRIPT_BYTES: usize = 25 * 1024;
+    const ALL_BYTES: usize = 34 * 1024;
+
+    #[test]
+    fn what_a_host_page_loads_is_small() {
+        let size = |name: &str| find(name).unwrap().packed.len();
+        let (script, style, icons) = (size("taskbell.js"), size("taskbell.css"), size("icons.svg"));
+        let words = ["en", "zh-CN"].map(|language| size(&format!("i18n/{language}.widgets.json")));
+        let told = format!("script {script}, style {style}, icons {icons}, words {words:?}");
+        assert!(script <= SCRIPT_BYTES, "{told}");
+        assert!(script + style + icons + words.into_iter().max().unwrap() <= ALL_BYTES, "{told}");
+    }
+
+    #[test]
+    fn gzip_is_sent_to_those_who_take_it() {
+        let takes =
+            |value: &str| takes_gzip(&HeaderMap::from_iter([(header::ACCEPT_ENCODING, value.parse().unwrap())]));
+        assert!(!takes_gzip(&HeaderMap::new()));
+        for value in ["gzip", "gzip, deflate, br", "br;q=1.0, gzip;q=0.8", "*"] {
+            assert!(takes(value), "{value}");
+        }
+        for value in ["", "br", "gzip;q=0", "gzip; q=0.0", "identity"] {
+            assert!(!takes(value), "{value}");
         }
     }
 }

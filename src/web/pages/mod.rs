@@ -18,11 +18,13 @@ pub mod record;
 pub mod row;
 mod say;
 pub mod shell;
+pub mod squeeze;
 pub mod task;
 #[cfg(test)]
 mod tests;
 pub mod visitor;
 pub mod when;
+pub mod widgets;
 pub mod words;
 
 use super::state::AppState;
