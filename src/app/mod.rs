@@ -10,6 +10,7 @@ pub mod lock;
 mod open;
 mod push_limits;
 mod web_settings;
+pub mod words;
 
 use crate::bus::LocalBus;
 use crate::config::{Faults, Loaded, Visibility};

@@ -15,6 +15,8 @@ pub(crate) enum Act {
     Send(String),
     /// The task changed: show it.
     Show,
+    /// What is shown may be old.
+    Delayed,
     /// Show a line of the log.
     Log(LogLine),
     /// Read the log after the last known line from the API.
@@ -32,8 +34,12 @@ pub(crate) struct Follow {
     id: String,
     known: Map<String, Value>,
     task: TaskLine,
+    lang: &'static str,
     epoch: Option<String>,
-    head: i64,
+    /// The head up to which this client was told everything; never that of a welcome, which only says what there is.
+    head: Option<i64>,
+    /// A sync was asked for and is not answered yet.
+    syncing: bool,
     subscribed: bool,
     /// The last line of the log that was shown.
     pub(crate) last_seq: i64,
@@ -43,13 +49,15 @@ pub(crate) struct Follow {
 
 impl Follow {
     /// A follower of one task, that knows nothing yet.
-    pub(crate) fn new(id: &str) -> Self {
+    pub(crate) fn new(id: &str, lang: &'static str) -> Self {
         Self {
             id: id.to_owned(),
+            lang,
             known: Map::new(),
             task: TaskLine::default(),
             epoch: None,
-            head: 0,
+            head: None,
+            syncing: false,
             subscribed: false,
             last_seq: 0,
             ping_ms: 25_000,
@@ -63,8 +71,17 @@ impl Follow {
 
     /// The first frame of a connection.
     pub(crate) fn hello(&mut self) -> String {
-        self.subscribed = false;
-        json!({"t": "hello", "token": null, "lang": "en"}).to_string()
+        (self.subscribed, self.syncing) = (false, false);
+        json!({"t": "hello", "token": null, "have": self.have(), "lang": self.lang}).to_string()
+    }
+
+    /// What is known of the notification center already; null before the first answer.
+    fn have(&self) -> Option<Value> {
+        self.epoch.as_ref().zip(self.head).map(|(epoch, head)| json!({"epoch": epoch, "head": head}))
+    }
+
+    fn told(&mut self, head: i64) {
+        (self.head, self.syncing) = (Some(head), false);
     }
 
     /// Takes an answer of the API as the truth if it is not older than what is known.
@@ -84,11 +101,13 @@ impl Follow {
     fn take(&mut self, frame: Frame) -> Vec<Act> {
         match frame {
             Frame::Welcome { epoch, head, ping_ms } => {
-                if self.epoch.as_ref().is_some_and(|known| *known != epoch) {
+                // A head that has fallen means a restored database, whatever its epoch says.
+                let fallen = self.head.is_some_and(|known| head < known);
+                if fallen || self.epoch.as_ref().is_some_and(|known| *known != epoch) {
                     self.known.remove("revision");
+                    self.head = None;
                 }
                 self.epoch = Some(epoch);
-                self.head = head;
                 self.ping_ms = ping_ms.unwrap_or(self.ping_ms);
                 let topic = format!("task:{}", self.id);
                 vec![Act::Send(json!({"t": "sub", "topic": topic, "after": self.last_seq}).to_string())]
@@ -96,7 +115,7 @@ impl Follow {
             Frame::Snap { topic, head, items } => {
                 let own = topic.strip_prefix("task:") == Some(self.id.as_str());
                 if topic == "me" {
-                    self.head = head;
+                    self.told(head);
                 }
                 match items.into_iter().find(|item| self.is_mine(item)) {
                     Some(item) if own => {
@@ -110,9 +129,15 @@ impl Follow {
                     None => Vec::new(),
                 }
             }
+            Frame::Same { topic, head } => {
+                if topic == "me" {
+                    self.told(head);
+                }
+                Vec::new()
+            }
             Frame::Delta { topic, head, items } => {
                 if topic == "me" {
-                    self.head = self.head.max(head);
+                    self.head = self.head.map(|known| known.max(head));
                 }
                 items.into_iter().find(|item| self.is_mine(item)).map_or(Vec::new(), |item| self.changed(item))
             }
@@ -120,14 +145,21 @@ impl Follow {
             Frame::Log { task, from, lines } if task == self.id => self.log(from, lines),
             Frame::Ping { head } => {
                 let mut acts = vec![Act::Send(json!({"t": "pong"}).to_string())];
-                if head > self.head {
-                    self.head = head;
-                    acts.push(Act::Send(json!({"t": "sync"}).to_string()));
+                if !self.syncing && self.head.is_some_and(|known| head > known) {
+                    self.syncing = true;
+                    acts.push(Act::Send(json!({"t": "sync", "have": self.have()}).to_string()));
                 }
                 acts
             }
             Frame::Drain { retry_ms, spread_ms } => vec![Act::Leave { retry_ms, spread_ms }],
-            Frame::Err { code, retryable: false } if !self.subscribed => vec![Act::Refused(code)],
+            Frame::Status { live } => vec![if live == "degraded" { Act::Delayed } else { Act::Show }],
+            Frame::Err { code, retryable: false, .. } if !self.subscribed => vec![Act::Refused(code)],
+            // Rights have changed, or the task went while nobody told.
+            Frame::Err { retryable: false, topic: Some(topic), .. }
+                if topic.strip_prefix("task:") == Some(self.id.as_str()) =>
+            {
+                vec![Act::Gone]
+            }
             Frame::Err { .. } | Frame::Gone { .. } | Frame::Log { .. } | Frame::Other => Vec::new(),
         }
     }
@@ -181,7 +213,7 @@ mod tests {
     use super::*;
 
     fn followed() -> Follow {
-        let mut follow = Follow::new("t1");
+        let mut follow = Follow::new("t1", "zh-CN");
         follow.hello();
         let acts = follow.frame(r#"{"t":"welcome","epoch":"e1","head":4,"serverTime":"x","pingMs":20000,"new":1}"#);
         assert_eq!(acts, [Act::Send(json!({"t": "sub", "topic": "task:t1", "after": 0}).to_string())]);
@@ -224,7 +256,6 @@ mod tests {
             r#"{"t":"gone","id":"t2","revision":3}"#,
             r#"{"t":"log","task":"t2","from":1,"to":1,"lines":[{"seq":1,"message":"x"}]}"#,
             r#"{"t":"snap","topic":"me","head":9,"items":[]}"#,
-            r#"{"t":"status","live":"degraded"}"#,
             r#"{"t":"zz-new","x":[1]}"#,
             "null",
             "[]",
@@ -239,9 +270,35 @@ mod tests {
     fn a_ping_is_answered_and_a_head_that_ran_ahead_asks_one_sync() {
         let mut follow = followed();
         let pong = || Act::Send(r#"{"t":"pong"}"#.into());
+        let sync = |head: i64| Act::Send(json!({"t": "sync", "have": {"epoch": "e1", "head": head}}).to_string());
+        assert_eq!(follow.frame(r#"{"t":"ping","head":4}"#), [pong()], "the first answer is on its way");
+        follow.frame(r#"{"t":"snap","topic":"me","epoch":"e1","head":4,"items":[]}"#);
         assert_eq!(follow.frame(r#"{"t":"ping","head":4}"#), [pong()]);
-        assert_eq!(follow.frame(r#"{"t":"ping","head":6}"#), [pong(), Act::Send(r#"{"t":"sync"}"#.into())]);
-        assert_eq!(follow.frame(r#"{"t":"ping","head":6}"#), [pong()]);
+        assert_eq!(follow.frame(r#"{"t":"ping","head":6}"#), [pong(), sync(4)]);
+        assert_eq!(
+            follow.frame(r#"{"t":"ping","head":7}"#),
+            [pong()],
+            "one that is not answered yet is not asked again"
+        );
+        follow.frame(r#"{"t":"same","topic":"me","head":7}"#);
+        assert_eq!(follow.frame(r#"{"t":"ping","head":7}"#), [pong()]);
+        assert_eq!(follow.frame(r#"{"t":"ping","head":8}"#), [pong(), sync(7)]);
+    }
+
+    #[test]
+    fn a_hello_tells_what_was_told_before_and_a_head_that_has_fallen_is_a_new_epoch() {
+        let mut follow = Follow::new("t1", "zh-CN");
+        let hello = |follow: &mut Follow| serde_json::from_str::<Value>(&follow.hello()).unwrap();
+        let first = hello(&mut follow);
+        assert_eq!(first, json!({"t": "hello", "token": null, "have": null, "lang": "zh-CN"}));
+        follow.frame(r#"{"t":"welcome","epoch":"e1","head":9}"#);
+        assert_eq!(hello(&mut follow)["have"], Value::Null, "a welcome tells nothing yet");
+        follow.frame(r#"{"t":"snap","topic":"me","epoch":"e1","head":9,"items":[]}"#);
+        delta(&mut follow, 90, 10);
+        assert_eq!(hello(&mut follow)["have"], json!({"epoch": "e1", "head": 9}));
+        follow.frame(r#"{"t":"welcome","epoch":"e1","head":3}"#);
+        assert_eq!(delta(&mut follow, 2, 3), [Act::Show], "what was known of the other database counts no more");
+        assert_eq!(hello(&mut follow)["have"], Value::Null);
     }
 
     #[test]
@@ -268,6 +325,16 @@ mod tests {
             [Act::Refused("not-found".into())]
         );
         assert_eq!(follow.frame(r#"{"t":"err","code":"busy","retryable":true}"#), []);
+        assert_eq!(follow.frame(r#"{"t":"status","live":"degraded"}"#), [Act::Delayed]);
+        assert_eq!(follow.frame(r#"{"t":"status","live":"ok"}"#), [Act::Show]);
+        assert_eq!(
+            follow.frame(r#"{"t":"snap","topic":"task:t1","head":1,"items":[{"id":"t1","revision":1}]}"#),
+            [Act::Show]
+        );
+        let lost =
+            |topic: &str| json!({"t": "err", "code": "not-found", "retryable": false, "topic": topic}).to_string();
+        assert_eq!(follow.frame(&lost("task:t2")), []);
+        assert_eq!(follow.frame(&lost("task:t1")), [Act::Gone], "rights may change");
         assert_eq!(follow.frame(r#"{"t":"snap","topic":"task:t1","head":1,"items":[]}"#), [Act::Gone]);
         assert_eq!(follow.frame(r#"{"t":"gone","id":"t1","revision":3}"#), [Act::Gone]);
         let leave = Act::Leave { retry_ms: 500, spread_ms: 5000 };

@@ -16,6 +16,7 @@ pub(crate) struct TaskLine {
     pub waiting: Option<WaitingLine>,
     pub error: Option<ErrorLine>,
     pub rows: RowsLine,
+    pub warnings: Vec<String>,
     pub attempt: i64,
     pub max_attempts: i64,
     pub started_at: Option<String>,
@@ -120,6 +121,11 @@ pub(crate) enum Frame {
         head: i64,
         items: Vec<Map<String, Value>>,
     },
+    Same {
+        topic: String,
+        #[serde(default)]
+        head: i64,
+    },
     Delta {
         #[serde(default)]
         topic: String,
@@ -147,10 +153,15 @@ pub(crate) enum Frame {
         #[serde(default)]
         spread_ms: u64,
     },
+    Status {
+        live: String,
+    },
     Err {
         code: String,
         #[serde(default)]
         retryable: bool,
+        #[serde(default)]
+        topic: Option<String>,
     },
     #[serde(other)]
     Other,

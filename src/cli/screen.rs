@@ -4,9 +4,9 @@
 //! percentage is another, and every ten seconds while only counts move. A reader that has gone away is no fault.
 
 use super::frame::{End, LogLine, TaskLine};
-use super::{terminal_text, words};
+use super::terminal_text;
+use super::words::Says;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use jiff::tz::TimeZone;
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ const LINE_PACE: Duration = Duration::from_secs(10);
 pub(crate) struct Screen {
     bar: Option<ProgressBar>,
     bar_has_total: Option<bool>,
-    zone: TimeZone,
+    says: Says,
     last: Option<(String, Option<u8>, String)>,
     last_at: Option<Instant>,
 }
@@ -26,7 +26,7 @@ impl Screen {
     /// A screen on standard output.
     pub(crate) fn open() -> Self {
         let bar = io::stdout().is_terminal().then(|| ProgressBar::with_draw_target(None, ProgressDrawTarget::stdout()));
-        Self { bar, bar_has_total: None, zone: TimeZone::system(), last: None, last_at: None }
+        Self { bar, bar_has_total: None, says: Says::here(), last: None, last_at: None }
     }
 
     /// Shows where the task is; its end is told by [`Screen::end`].
@@ -43,7 +43,7 @@ impl Screen {
     fn draw(&mut self, bar: &ProgressBar, task: &TaskLine) {
         let total = task.progress.total.filter(|total| *total > 0);
         bar.set_prefix(terminal_text::plain(&task.title));
-        bar.set_message(words::line(task, &self.zone));
+        bar.set_message(self.says.line(task));
         if let Some(total) = total {
             bar.set_length(total);
             bar.set_position(task.progress.current.min(total));
@@ -58,7 +58,7 @@ impl Screen {
     }
 
     fn tell(&mut self, task: &TaskLine) {
-        let line = words::line(task, &self.zone);
+        let line = self.says.line(task);
         let news = match &self.last {
             Some((_, _, last)) if *last == line => false,
             Some((state, percent, _)) if *state == task.state && *percent == task.progress.percent => {
@@ -75,13 +75,27 @@ impl Screen {
 
     /// Shows a line of the log.
     pub(crate) fn log(&self, line: &LogLine) {
-        self.line(&words::log(line, &self.zone));
+        self.line(&self.says.log(line));
     }
 
-    /// Says that the connection is lost or back; on a terminal only, since nothing about the task has changed.
-    pub(crate) fn connection(&self, words: &str) {
+    /// The language it speaks, as a BCP 47 tag.
+    pub(crate) fn lang(&self) -> &'static str {
+        self.says.lang()
+    }
+
+    /// Says that the connection is lost; on a terminal only, since nothing about the task has changed.
+    pub(crate) fn reconnecting(&self) {
+        self.connection(self.says.reconnecting());
+    }
+
+    /// Says that what is shown may be old; on a terminal only as well.
+    pub(crate) fn delayed(&self) {
+        self.connection(self.says.delayed());
+    }
+
+    fn connection(&self, words: String) {
         if let Some(bar) = &self.bar {
-            bar.set_message(words.to_owned());
+            bar.set_message(words);
         }
     }
 
@@ -90,7 +104,7 @@ impl Screen {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
-        write_line(&words::ended(task, end));
+        write_line(&self.says.ended(task, end));
     }
 
     fn line(&self, text: &str) {

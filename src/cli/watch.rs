@@ -57,7 +57,8 @@ pub(crate) fn code(end: End) -> u8 {
 
 /// Follows a task to its end, showing its progress and its log.
 pub(crate) async fn follow(client: &Client, id: &str) -> Result<End, ClientError> {
-    let mut watch = Watch { client, id, follow: Follow::new(id), screen: Screen::open() };
+    let screen = Screen::open();
+    let mut watch = Watch { client, id, follow: Follow::new(id, screen.lang()), screen };
     watch.read_task().await?;
     // A log that cannot be read now is read when the socket is up, or at the end.
     drop(watch.read_log().await);
@@ -73,7 +74,7 @@ pub(crate) async fn follow(client: &Client, id: &str) -> Result<End, ClientError
         if watch.follow.task().end().is_some() {
             continue;
         }
-        watch.screen.connection("reconnecting");
+        watch.screen.reconnecting();
         let pause = pauses.next(opened_at.elapsed(), asked, rand::random());
         tokio::time::sleep(pause).await;
         match watch.read_task().await {
@@ -130,7 +131,8 @@ struct LogPage {
 impl Watch<'_> {
     async fn read_task(&mut self) -> Result<(), ClientError> {
         let url = self.client.address(&["api", "v1", "tasks", self.id]);
-        let task: Map<String, Value> = self.client.send(self.client.request(Method::GET, url)).await?;
+        let request = self.client.request(Method::GET, url).header(header::ACCEPT_LANGUAGE, self.screen.lang());
+        let task: Map<String, Value> = self.client.send(request).await?;
         if self.follow.read(task) {
             self.screen.show(self.follow.task());
         }
@@ -195,6 +197,7 @@ impl Watch<'_> {
                         }
                     }
                     Act::Show => self.screen.show(self.follow.task()),
+                    Act::Delayed => self.screen.delayed(),
                     Act::Log(line) => self.screen.log(&line),
                     // A log that cannot be read now is read at the end; the task itself goes on being followed.
                     Act::ReadLog => drop(self.read_log().await),

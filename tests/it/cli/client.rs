@@ -114,14 +114,14 @@ async fn a_watch_shows_progress_and_log_and_exits_by_the_end() {
     assert_eq!((ran.status, ran.err.as_str()), (0, ""));
     let lines: Vec<&str> = ran.out.lines().collect();
     let told = [
-        "queued · estimating",
-        "15:00:01 I started",
-        "running · 0 % · 0 / 5,000 rows · estimating",
-        "running · 24 % · 1,200 / 5,000 rows · estimating",
-        "15:00:01 I batch 12 committed",
+        "Queued · starting",
+        "2026-11-29 15:00:01 I started",
+        "Running · 0% · 0 / 5,000 rows · estimating",
+        "Running · 24% · 1,200 / 5,000 rows · estimating",
+        "2026-11-29 15:00:01 I batch 12 committed",
     ];
     assert_eq!(lines[..5], told);
-    assert_eq!(lines.last(), Some(&"succeeded · 5,000 rows in 48 s"));
+    assert_eq!(lines.last(), Some(&"Succeeded · 5,000 rows in 48 s"));
     let socket = server.with(|script| script.sent.iter().find(|(what, ..)| what == "GET ws").unwrap().1.clone());
     assert_eq!(
         (&socket["authorization"], &socket["sec-websocket-protocol"]),
@@ -133,7 +133,7 @@ async fn a_watch_shows_progress_and_log_and_exits_by_the_end() {
 #[tokio::test]
 async fn failed_is_1_and_cancelled_is_2_at_their_true_value() {
     let dir = tempfile::tempdir().unwrap();
-    for (state, status, told) in [("failed", 1, "failed · "), ("cancelled", 2, "cancelled · ")] {
+    for (state, status, told) in [("failed", 1, "Failed · no (x) · "), ("cancelled", 2, "Cancelled · ")] {
         let mut ended = task(9, state, progress(1250, Some(5000), Some(25)));
         ended["error"] = json!({"kind": "handler", "code": "x", "message": "no"});
         let moves = greeting().into_iter().chain([snap(&ended)]).collect();
@@ -146,7 +146,7 @@ async fn failed_is_1_and_cancelled_is_2_at_their_true_value() {
         let ran = taskbell(dir.path(), &["watch", ID], &env(&server)).await;
         assert_eq!(ran.status, status, "{}{}", ran.out, ran.err);
         let last = ran.out.lines().last().unwrap();
-        assert!(last.starts_with(told) && last.ends_with("stopped at 1,250 / 5,000 rows (25 %)"), "{last}");
+        assert!(last.starts_with(told) && last.ends_with("stopped at 1,250 of 5,000 (25%)"), "{last}");
     }
 }
 
@@ -168,7 +168,7 @@ async fn an_unknown_total_has_no_percent_sign_anywhere() {
     .await;
     let ran = taskbell(dir.path(), &["watch", ID], &env(&server)).await;
     assert_eq!(ran.status, 0);
-    assert!(!ran.out.contains('%') && ran.out.contains("succeeded · 1,250 rows"), "{}", ran.out);
+    assert!(!ran.out.contains('%') && ran.out.contains("Succeeded · 1,250 rows"), "{}", ran.out);
 }
 
 #[tokio::test]
@@ -213,7 +213,59 @@ async fn a_lost_socket_is_taken_up_again_and_no_log_line_is_lost_or_doubled() {
     assert_eq!(ran.status, 0, "{}{}", ran.out, ran.err);
     let logged: Vec<&str> = ran.out.lines().filter_map(|line| line.split_once(" I ")).map(|(_, text)| text).collect();
     assert_eq!(logged, ["one", "two", "three"]);
-    assert!(ran.out.contains("60 %"), "{}", ran.out);
+    assert!(ran.out.contains("60%"), "{}", ran.out);
+}
+
+#[tokio::test]
+async fn every_loss_but_a_refusal_is_survived_and_the_server_is_told_what_was_told_before() {
+    let drain = || Move::Send(json!({"t": "drain", "retryMs": 0, "spreadMs": 100}));
+    let lives = [1012, 1013, 4008, 4010, 4429].map(|code| vec![Move::Close(code)]);
+    let lives = lives.into_iter().chain([vec![drain()], vec![]]);
+    let watches = lives.map(async |last| {
+        let dir = tempfile::tempdir().unwrap();
+        let done = task(9, "succeeded", progress(100, Some(100), Some(100)));
+        let me = json!({"t": "snap", "topic": "me", "epoch": "e", "head": 7, "asOf": "x", "items": [], "more": false, "counts": {}});
+        let running = snap(&task(2, "running", progress(10, Some(100), Some(10))));
+        let first = greeting().into_iter().chain([Move::Send(me), running]).chain(last);
+        let have = json!({"t": "hello", "token": null, "have": {"epoch": "e", "head": 7}, "lang": "en"});
+        let [_, _, sub] = greeting();
+        let welcome = json!({"t": "welcome", "epoch": "e", "head": 8, "serverTime": "x", "pingMs": 25000});
+        let second = [Move::ExpectThis(have), Move::Send(welcome), sub, Move::Task(done.clone()), snap(&done)];
+        let server = Server::start(Script {
+            task: task(1, "running", progress(0, Some(100), Some(0))),
+            sockets: [first.collect(), second.into()].into(),
+            ..Script::default()
+        })
+        .await;
+        let ran = taskbell(dir.path(), &["watch", ID], &env(&server)).await;
+        assert_eq!(server.with(|script| script.faults.clone()), [""; 0]);
+        assert_eq!(ran.status, 0, "{}{}", ran.out, ran.err);
+        assert_eq!(ran.out.lines().last(), Some("Succeeded · 100 rows in 48 s"));
+    });
+    futures_util::future::join_all(watches).await;
+}
+
+#[tokio::test]
+async fn a_terminal_in_chinese_says_the_words_of_the_pages() {
+    let dir = tempfile::tempdir().unwrap();
+    let done = task(9, "succeeded", progress(100, Some(100), Some(100)));
+    let hello = json!({"t": "hello", "token": null, "have": null, "lang": "zh-CN"});
+    let [_, welcome, sub] = greeting();
+    let running = snap(&task(2, "running", progress(10, Some(100), Some(10))));
+    let moves = [Move::ExpectThis(hello), welcome, sub, running, Move::Task(done.clone()), delta(&done)];
+    let server = Server::start(Script {
+        task: task(1, "queued", progress(0, None, None)),
+        sockets: [moves.into()].into(),
+        ..Script::default()
+    })
+    .await;
+    let [url, key] = env(&server);
+    let ran = taskbell(dir.path(), &["watch", ID], &[url, key, ("LC_ALL", "zh_CN.UTF-8")]).await;
+    assert_eq!(server.with(|script| script.faults.clone()), [""; 0]);
+    let lines: Vec<&str> = ran.out.lines().collect();
+    assert_eq!(lines, ["排队中 · 即将开始", "后台处理中 · 10% · 10 / 100 行 · 估算中", "已完成 · 100 行，用时 48 秒"]);
+    let asked = server.with(|script| script.sent[0].1["accept-language"].clone());
+    assert_eq!(asked, "zh-CN");
 }
 
 #[tokio::test]
@@ -227,7 +279,7 @@ async fn the_end_is_seen_even_where_sockets_are_refused() {
     })
     .await;
     let ran = taskbell(dir.path(), &["watch", ID], &env(&server)).await;
-    assert!(ran.status == 0 && ran.out.contains("succeeded"), "{}{}", ran.out, ran.err);
+    assert!(ran.status == 0 && ran.out.contains("Succeeded"), "{}{}", ran.out, ran.err);
 }
 
 #[tokio::test]

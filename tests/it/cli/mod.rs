@@ -42,7 +42,7 @@ pub async fn taskbell_told(dir: &Path, args: &[&str], env: &[(&str, &str)], inpu
             command.env_remove(name);
         }
     }
-    command.args(args).envs(env.iter().copied()).env("TZ", "UTC").current_dir(dir);
+    command.args(args).env("TZ", "UTC").env("LC_ALL", "C.UTF-8").envs(env.iter().copied()).current_dir(dir);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     let mut process = command.spawn().unwrap();
     let mut stdin = process.stdin.take().unwrap();

@@ -18,6 +18,8 @@ pub enum Move {
     Send(Value),
     /// Wait for a frame of this kind; anything else is a fault of the client.
     Expect(&'static str),
+    /// Wait for this frame.
+    ExpectThis(Value),
     /// From now on the API gives this task.
     Task(Value),
     /// Close with a code.
@@ -108,6 +110,14 @@ async fn socket(State(server): State<Server>, headers: HeaderMap, upgrade: WebSo
     upgrade.protocols(["taskbell.v1"]).on_upgrade(move |socket| play(server, socket, moves))
 }
 
+/// The next frame; the end of the connection as a text.
+async fn receive(socket: &mut WebSocket) -> Value {
+    match tokio::time::timeout(Duration::from_secs(10), socket.recv()).await {
+        Ok(Some(Ok(Message::Text(text)))) => serde_json::from_str(&text).unwrap_or_default(),
+        other => Value::String(format!("{other:?}")),
+    }
+}
+
 async fn play(server: Server, mut socket: WebSocket, moves: Vec<Move>) {
     for next in moves {
         match next {
@@ -117,14 +127,15 @@ async fn play(server: Server, mut socket: WebSocket, moves: Vec<Move>) {
                 }
             }
             Move::Expect(kind) => {
-                let got = tokio::time::timeout(Duration::from_secs(10), socket.recv()).await;
-                let text = match got {
-                    Ok(Some(Ok(Message::Text(text)))) => text.to_string(),
-                    other => format!("{other:?}"),
-                };
-                let frame: Value = serde_json::from_str(&text).unwrap_or_default();
-                if frame["t"] != kind {
-                    server.with(|script| script.faults.push(format!("expected {kind}, got {text}")));
+                let got = receive(&mut socket).await;
+                if got["t"] != kind {
+                    server.with(|script| script.faults.push(format!("expected {kind}, got {got}")));
+                }
+            }
+            Move::ExpectThis(frame) => {
+                let got = receive(&mut socket).await;
+                if got != frame {
+                    server.with(|script| script.faults.push(format!("expected {frame}, got {got}")));
                 }
             }
             Move::Task(task) => server.with(|script| script.task = task),

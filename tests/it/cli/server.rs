@@ -55,12 +55,12 @@ async fn a_submit_that_watches_shows_every_log_line_once_and_ends_as_the_task_en
     let ran = alice.run(dir.path(), &["submit", "steps", "--param", "gap=0.2", "--watch"]).await;
     assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{}", ran.out);
     assert_eq!(logged(&ran.out), ["step 1", "step 2", "step 3", "step 4", "step 5"]);
-    assert!(ran.out.lines().last().unwrap().starts_with("succeeded · 5 steps"), "{}", ran.out);
+    assert!(ran.out.lines().last().unwrap().starts_with("Succeeded · 5 steps"), "{}", ran.out);
 
     let ran = alice.run(dir.path(), &["submit", "steps", "--param", "fail=true", "--watch"]).await;
     let last = ran.out.lines().last().unwrap();
     assert_eq!(ran.status, 1, "{}", ran.out);
-    assert!(last.starts_with("failed · Nothing left (") && last.ends_with("stopped at 2 / 5 steps (40 %)"), "{last}");
+    assert_eq!(last, "Failed · Nothing left (no-stock) · stopped at 2 of 5 (40%)");
 
     let ran = alice.run(dir.path(), &["submit", "steps", "--param", "total=false", "--watch"]).await;
     assert!(ran.status == 0 && !ran.out.contains('%'), "{}", ran.out);
@@ -81,7 +81,7 @@ async fn a_task_cancelled_while_it_is_watched_is_2_and_an_ended_one_is_told_at_o
     let watch = ["watch", id];
     let (ran, ()) = tokio::join!(alice.run(dir.path(), &watch), cancel);
     assert_eq!(ran.status, 2, "{}{}", ran.out, ran.err);
-    assert!(ran.out.lines().last().unwrap().starts_with("cancelled · stopped at 1 / 5 steps"), "{}", ran.out);
+    assert!(ran.out.lines().last().unwrap().starts_with("Cancelled · stopped at 1 of 5 (20%)"), "{}", ran.out);
 
     let again = alice.run(dir.path(), &watch).await;
     assert_eq!((again.status, logged(&again.out)), (2, vec!["step 1"]), "{}", again.out);
@@ -103,7 +103,7 @@ async fn a_watch_outlives_the_crash_of_the_server() {
     server.start_again().await;
     let ran = watch.await.unwrap();
     assert_eq!(ran.status, 0, "{}{}", ran.out, ran.err);
-    assert!(ran.out.lines().last().unwrap().starts_with("succeeded · 5 steps"), "{}", ran.out);
+    assert!(ran.out.lines().last().unwrap().starts_with("Succeeded · 5 steps"), "{}", ran.out);
     // Lines of the last moment before a crash may be lost with the process; what came after it is all there.
     assert!(logged(&ran.out).ends_with(&["step 4", "step 5"]), "{}", ran.out);
 }
