@@ -15,9 +15,9 @@ mod tests;
 
 use super::chunk::{Failure, Outcome};
 use super::ids::FencingToken;
-use super::progress::{Applied, Reported};
+use super::progress::{Applied, Reported, tidy};
 use super::retry::RetryPolicy;
-use super::task::{Hold, State, Task, TaskError, TimelineEvent, WaitReason};
+use super::task::{FailedAttempt, Hold, State, Task, TaskError, TimelineEvent, WaitReason, limits};
 use super::time::Millis;
 use super::transition::{Event, Refused, next};
 
@@ -161,7 +161,17 @@ impl Task {
             node: step.node.clone(),
             attempt: self.attempt(),
             chunk: self.chunks,
+            failure: None,
         });
+    }
+
+    /// Adds to the line that was just written why the attempt failed, and when the next one follows.
+    fn note_failure(&self, failure: &Failure, delay_ms: Option<i64>, step: &mut Step) {
+        if let Some(line) = step.events.last_mut().filter(|line| line.task == self.id && line.seq == self.event_count) {
+            let message = tidy(&failure.message, limits::REASON_CHARS);
+            let (kind, code) = (failure.kind, failure.code.clone());
+            line.failure = Some(FailedAttempt { kind, code, message, delay_ms });
+        }
     }
 
     fn release_lease(&mut self) {

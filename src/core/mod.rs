@@ -18,6 +18,7 @@ pub mod lifecycle;
 pub mod logline;
 pub mod metric;
 pub mod params_check;
+pub mod picture;
 pub mod principal;
 pub mod progress;
 pub mod redact;

@@ -390,6 +390,23 @@ pub struct TimelineEvent {
     pub attempt: u32,
     /// Committed chunks at that moment.
     pub chunk: i64,
+    /// What failed, where an attempt ended so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<FailedAttempt>,
+}
+
+/// Why an attempt failed, as its line in the timeline keeps it when the task itself has long gone on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FailedAttempt {
+    /// The class.
+    pub kind: ErrorKind,
+    /// The handler's own code, or one of ours.
+    pub code: String,
+    /// Safe to show to the user; at most 500 characters, marked when cut.
+    pub message: String,
+    /// How long the next attempt waits, ms; absent when none follows.
+    pub delay_ms: Option<i64>,
 }
 
 /// Size limits of what callers and handlers send. At the cap accepted, one above refused.

@@ -38,6 +38,7 @@ use crate::core::effect::{Effect, SqlValue};
 use crate::core::eta::UnitPrior;
 use crate::core::ids::{FencingToken, Head, TaskId};
 use crate::core::lifecycle::{Ask, ChunkEnd, Ended};
+use crate::core::picture::Point;
 use crate::core::principal::{Principal, Role};
 use crate::core::progress::Reported;
 use crate::core::retry::RetryPolicy;
@@ -433,6 +434,8 @@ pub trait Store: Accounts + Send + Sync {
     async fn heads(&self, owners: &[(String, String)]) -> Result<Vec<Head>>;
     /// The timeline of a task after a position.
     async fn events(&self, id: TaskId, after: i64, limit: usize) -> Result<Vec<TimelineEvent>>;
+    /// The picture of a task: its points, in order, at most [`crate::core::picture::MOST`].
+    async fn points(&self, id: TaskId) -> Result<Vec<Point>>;
     /// Places in the queue, from 1, of tasks that wait; those that do not wait, or stand far back, are left out.
     async fn positions(&self, ids: &[TaskId]) -> Result<BTreeMap<TaskId, i64>>;
     /// What the last 20 successes of an action took: (median duration ms, per unit).

@@ -8,6 +8,7 @@ use super::value::Batch;
 use super::value::Kind::{self, Int, Text};
 use super::{Result, SortBy, StoreError};
 use crate::core::ids::{FencingToken, Head, Revision, TaskId};
+use crate::core::picture::Point;
 use crate::core::progress::Progress;
 use crate::core::task::{Concurrency, Hold, RecordRef, Rows, State, StopRequest, Task, TimelineEvent, WaitReason};
 use crate::core::time::Millis;
@@ -323,6 +324,7 @@ pub(crate) const EVENT_COLUMNS: &[(&str, Kind)] = &[
     ("node", Text),
     ("attempt", Int),
     ("chunk", Int),
+    ("failure", Text),
 ];
 
 /// Writes a timeline entry.
@@ -337,6 +339,7 @@ pub(crate) fn encode_event(event: &TimelineEvent, to: &mut Batch) {
     to.text(event.node.as_deref());
     to.int(Some(event.attempt.into()));
     to.int(Some(event.chunk));
+    to.text(event.failure.as_ref().map(json_text).as_deref());
 }
 
 /// Reads a timeline entry, in the same order.
@@ -352,5 +355,44 @@ pub(crate) fn decode_event(row: &mut impl Columns) -> Result<TimelineEvent> {
         node: row.text()?,
         attempt: count32(row.int()?, "attempt")?,
         chunk: need(row.int()?, "chunk")?,
+        failure: row.text()?.map(|t| from_json(&t, "failure")).transpose()?,
+    })
+}
+
+/// The columns of a point of a picture.
+pub(crate) const POINT_COLUMNS: &[(&str, Kind)] = &[
+    ("task_id", Text),
+    ("at", Int),
+    ("progress_current", Int),
+    ("progress_total", Int),
+    ("low_at", Int),
+    ("finish_at", Int),
+    ("high_at", Int),
+    ("attempt", Int),
+];
+
+/// Writes a point of a task's picture.
+pub(crate) fn encode_point((task, point): &(TaskId, Point), to: &mut Batch) {
+    let ms = |at: Option<Millis>| at.map(|m| m.0);
+    to.text(Some(&task.to_string()));
+    to.int(Some(point.at.0));
+    to.int(Some(point.current));
+    to.int(point.total);
+    to.int(ms(point.low_at));
+    to.int(ms(point.finish_at));
+    to.int(ms(point.high_at));
+    to.int(Some(point.attempt.into()));
+}
+
+/// Reads a point, in the same order without the task.
+pub(crate) fn decode_point(row: &mut impl Columns) -> Result<Point> {
+    Ok(Point {
+        at: Millis(need(row.int()?, "at")?),
+        current: need(row.int()?, "progress_current")?,
+        total: row.int()?,
+        low_at: row.int()?.map(Millis),
+        finish_at: row.int()?.map(Millis),
+        high_at: row.int()?.map(Millis),
+        attempt: count32(row.int()?, "attempt")?,
     })
 }

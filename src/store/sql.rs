@@ -4,7 +4,7 @@
 //! its own than the words of its [`Dialect`]. Marks that begin with `@` are filled from that, from the one list of columns
 //! ([`super::row::COLUMNS`]) and from enums, never from a request. A test prepares every statement on its database.
 
-use super::row::{COLUMNS, DERIVED, EVENT_COLUMNS, FIXED};
+use super::row::{COLUMNS, DERIVED, EVENT_COLUMNS, FIXED, POINT_COLUMNS};
 use super::value::Kind;
 use super::{ListParams, Reach, SortBy};
 use std::sync::LazyLock;
@@ -104,6 +104,7 @@ catalogue! {
         now: own,
         overdue: common,
         pass_keys: own,
+        points: common,
         positions: common,
         put_api_key: common,
         put_file: common,
@@ -111,6 +112,7 @@ catalogue! {
         remove_documents: common,
         remove_events: common,
         remove_keys: common,
+        remove_points: common,
         remove_tasks: common,
         remove_user: common,
         renew: own,
@@ -132,6 +134,7 @@ catalogue! {
         append_events: EVENT_COLUMNS.to_vec(),
         insert_tasks: [COLUMNS, DERIVED].concat(),
         put_documents: [("task_id", Kind::Text), ("kind", Kind::Text), ("body", Kind::Text)],
+        put_points: POINT_COLUMNS.to_vec(),
         update_tasks: [&COLUMNS[..1], &COLUMNS[FIXED..], DERIVED].concat(),
     }
 }
@@ -289,6 +292,7 @@ impl Dialect {
             .replace("@columns", &COLUMNS.iter().map(|(c, _)| format!("t.{c}")).collect::<Vec<_>>().join(", "))
             .replace("@names", &names(&[COLUMNS, DERIVED].concat()))
             .replace("@events", &names(EVENT_COLUMNS))
+            .replace("@points", &names(POINT_COLUMNS))
             .replace("@set", &set.collect::<Vec<_>>().join(", "))
             .replace("@lock", self.lock)
             .replace("@skip_locked", self.skip_locked);

@@ -6,7 +6,9 @@
 use super::{MarkParams, RenewParams, Renewed, Result};
 use crate::core::concurrency::KeyUse;
 use crate::core::effect::Effect;
+use crate::core::eta::UnitPrior;
 use crate::core::ids::{Head, TaskId};
+use crate::core::picture::Point;
 use crate::core::submit::KeyKind;
 use crate::core::task::{Task, TimelineEvent};
 use crate::core::time::Millis;
@@ -112,7 +114,7 @@ pub trait Tx: Send {
     async fn insert(&mut self, tasks: &[Task]) -> Result<()>;
     /// Writes back what may change of tasks.
     async fn update(&mut self, tasks: &[Task]) -> Result<()>;
-    /// Deletes tasks with their documents, timeline and keys.
+    /// Deletes tasks with their documents, timeline, picture and keys.
     async fn remove(&mut self, ids: &[TaskId]) -> Result<()>;
 
     /// Stores documents, replacing older ones.
@@ -121,6 +123,14 @@ pub trait Tx: Send {
     async fn documents(&mut self, ids: &[TaskId]) -> Result<BTreeMap<TaskId, Documents>>;
     /// Appends to timelines.
     async fn append_events(&mut self, events: &[TimelineEvent]) -> Result<()>;
+    /// Adds points to the pictures of tasks; one for an instant that has one takes its place.
+    async fn put_points(&mut self, points: &[(TaskId, Point)]) -> Result<()>;
+    /// The picture of a task, in order.
+    async fn points(&mut self, task: TaskId) -> Result<Vec<Point>>;
+    /// Takes the pictures of tasks away.
+    async fn remove_points(&mut self, tasks: &[TaskId]) -> Result<()>;
+    /// What the last successes of an action took per unit: the prior that its estimates are told with.
+    async fn prior(&mut self, tenant: &str, action: &str) -> Result<Option<UnitPrior>>;
     /// Moves the heads of owners by one and answers the new ones.
     async fn bump_heads(&mut self, owners: &[(String, String)]) -> Result<Vec<Head>>;
 

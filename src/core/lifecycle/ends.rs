@@ -124,6 +124,7 @@ impl Task {
         let delay_ms = terms.retry.delay_ms(self.attempts, terms.unit_random, failure.retry_after_ms);
         self.error = Some(told_error(failure, true, step.now));
         self.enter(Event::Retry, step)?;
+        self.note_failure(failure, Some(delay_ms).filter(|_| self.state == State::Queued), step);
         if self.state == State::Queued {
             self.free_for_next(step.now.plus(delay_ms), WaitReason::Retry);
             self.estimator.pause_clock(step.now);
@@ -133,6 +134,7 @@ impl Task {
 
     fn fail(&mut self, failure: &Failure, step: &mut Step) -> Result<bool, Refused> {
         self.enter(Event::Fail, step)?;
+        self.note_failure(failure, None, step);
         self.error = Some(told_error(failure, false, step.now));
         Ok(false)
     }

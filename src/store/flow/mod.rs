@@ -6,6 +6,7 @@
 pub mod ask;
 pub mod chunk;
 pub mod claim;
+mod picture;
 pub mod submit;
 pub mod sweep;
 mod work;

@@ -5,10 +5,12 @@
 
 use super::super::Result;
 use super::super::tx::{Document, SlotKey, Tx, Under};
+use super::picture::draw;
 use crate::core::change::Change;
 use crate::core::concurrency::KeyUse;
 use crate::core::ids::TaskId;
 use crate::core::lifecycle::Step;
+use crate::core::picture::due;
 use crate::core::task::Task;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -223,8 +225,12 @@ impl Work {
         let heads = if owners.is_empty() { Vec::new() } else { tx.bump_heads(&owners).await? };
         let heads: BTreeMap<_, _> = owners.into_iter().zip(heads).collect();
         let (mut fresh, mut changed, mut tasks) = (Vec::new(), Vec::new(), BTreeMap::new());
+        let mut drawn = Vec::new();
         for (id, Entry { before, mut task }) in self.tasks {
             if before.as_ref() != Some(&task) {
+                if let Some(due) = before.as_ref().and_then(|before| due(before, &task, now)) {
+                    drawn.push((due, task.clone()));
+                }
                 task.head = heads[&(task.tenant.clone(), task.owner.clone())];
                 if before.is_none() { fresh.push(task.clone()) } else { changed.push(task.clone()) }
             }
@@ -242,6 +248,7 @@ impl Work {
         if !self.step.events.is_empty() {
             tx.append_events(&self.step.events).await?;
         }
+        draw(tx, now, &drawn).await?;
         let changes = fresh.into_iter().chain(changed).map(|t| Change::Task(Box::new(t))).collect();
         Ok((changes, tasks))
     }

@@ -3,13 +3,14 @@
 
 use super::super::tx::Tx;
 use super::super::{
-    Capabilities, Center, Counts, FileRow, ListParams, Page, Reach, Result, Store, StoreError, TEXT_CHARS, Took, Usual,
+    Capabilities, Center, Counts, FileRow, ListParams, Page, Reach, Result, Store, StoreError, TEXT_CHARS, Usual,
 };
 use super::MemoryStore;
 use super::tables::Tables;
 use super::tx::documents_of;
 use crate::core::effect::{Effect, SqlValue};
 use crate::core::ids::{Head, TaskId};
+use crate::core::picture::Point;
 use crate::core::task::{State, Task, TimelineEvent};
 use crate::core::time::Millis;
 use crate::core::view::Documents;
@@ -164,6 +165,10 @@ impl Store for MemoryStore {
         Ok(timeline.filter(|e| e.seq > after).take(limit).cloned().collect())
     }
 
+    async fn points(&self, id: TaskId) -> Result<Vec<Point>> {
+        Ok(self.tables.lock().await.picture(id))
+    }
+
     async fn positions(&self, ids: &[TaskId]) -> Result<BTreeMap<TaskId, i64>> {
         let tables = self.tables.lock().await;
         let ahead = |task: &Task| match &task.concurrency {
@@ -182,18 +187,7 @@ impl Store for MemoryStore {
     }
 
     async fn usual(&self, tenant: &str, action: &str) -> Result<Usual> {
-        let tables = self.tables.lock().await;
-        let mut ended: Vec<(Millis, Took)> = tables
-            .tasks()
-            .filter(|t| t.state == State::Succeeded && t.tenant == tenant && t.action == action)
-            .filter_map(|t| {
-                let duration_ms = t.finished_at?.since(t.started_at?);
-                let took = Took { duration_ms, active_ms: t.estimator.active_ms(), units: t.progress.current };
-                Some((t.finished_at?, took))
-            })
-            .collect();
-        ended.sort_by_key(|(at, _)| Reverse(*at));
-        Ok(Usual::of(&ended.into_iter().take(20).map(|(_, took)| took).collect::<Vec<_>>()))
+        Ok(self.tables.lock().await.usual(tenant, action))
     }
 
     async fn next_due(&self) -> Result<Option<Millis>> {

@@ -3,11 +3,13 @@
 //! must not grow with the number of rows that it does not touch.
 
 use super::super::tx::{DocumentKind, KeyName, KeyRow, SlotKey};
-use super::super::{ApiKey, FileRow, Session, User};
+use super::super::{ApiKey, FileRow, Session, Took, User, Usual};
 use crate::core::ids::{Head, TaskId};
-use crate::core::task::{Task, TimelineEvent};
+use crate::core::picture::Point;
+use crate::core::task::{State, Task, TimelineEvent};
 use crate::core::time::Millis;
 use serde_json::Value;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A tenant and an owner.
@@ -33,6 +35,8 @@ pub(super) struct Tables {
     pub owned: BTreeMap<Owner, BTreeSet<TaskId>>,
     pub documents: BTreeMap<(TaskId, DocumentKind), Value>,
     pub events: BTreeMap<TaskId, Vec<TimelineEvent>>,
+    /// Pictures, by instant.
+    pub points: BTreeMap<TaskId, BTreeMap<Millis, Point>>,
     pub keys: BTreeMap<KeyName, KeyRow>,
     pub heads: BTreeMap<Owner, Head>,
     pub api_keys: BTreeMap<String, ApiKey>,
@@ -63,6 +67,26 @@ impl Tables {
             self.tasks.insert(id, task);
         }
         before
+    }
+
+    /// The picture of a task, in order.
+    pub fn picture(&self, id: TaskId) -> Vec<Point> {
+        self.points.get(&id).into_iter().flat_map(BTreeMap::values).cloned().collect()
+    }
+
+    /// What the last 20 successes of an action took.
+    pub fn usual(&self, tenant: &str, action: &str) -> Usual {
+        let mut ended: Vec<(Millis, Took)> = self
+            .tasks()
+            .filter(|t| t.state == State::Succeeded && t.tenant == tenant && t.action == action)
+            .filter_map(|t| {
+                let duration_ms = t.finished_at?.since(t.started_at?);
+                let took = Took { duration_ms, active_ms: t.estimator.active_ms(), units: t.progress.current };
+                Some((t.finished_at?, took))
+            })
+            .collect();
+        ended.sort_by_key(|(at, _)| Reverse(*at));
+        Usual::of(&ended.into_iter().take(20).map(|(_, took)| took).collect::<Vec<_>>())
     }
 
     fn index(&mut self, task: &Task, present: bool) {

@@ -5,7 +5,9 @@ use super::super::{Mark, MarkParams, RenewParams, Renewed, Result, StoreError};
 use super::tables::{Tables, Turn};
 use crate::core::concurrency::KeyUse;
 use crate::core::effect::Effect;
+use crate::core::eta::UnitPrior;
 use crate::core::ids::{Head, TaskId};
+use crate::core::picture::Point;
 use crate::core::task::{State, Task, TimelineEvent};
 use crate::core::time::{Clock, Millis};
 use crate::core::view::Documents;
@@ -115,6 +117,7 @@ impl Tx for MemoryTx {
                 self.set(|t| &mut t.documents, (*id, kind), None);
             }
             self.set(|t| &mut t.events, *id, None);
+            self.set(|t| &mut t.points, *id, None);
             let keys: Vec<KeyName> =
                 self.tables.keys.values().filter(|k| k.task == *id).map(|k| k.name.clone()).collect();
             for key in keys {
@@ -147,6 +150,30 @@ impl Tx for MemoryTx {
             self.note(move |tables| drop(tables.events.get_mut(&id).and_then(Vec::pop)));
         }
         Ok(())
+    }
+
+    async fn put_points(&mut self, points: &[(TaskId, Point)]) -> Result<()> {
+        for (id, point) in points {
+            let mut picture = self.tables.points.get(id).cloned().unwrap_or_default();
+            picture.insert(point.at, point.clone());
+            self.set(|t| &mut t.points, *id, Some(picture));
+        }
+        Ok(())
+    }
+
+    async fn points(&mut self, task: TaskId) -> Result<Vec<Point>> {
+        Ok(self.tables.picture(task))
+    }
+
+    async fn remove_points(&mut self, tasks: &[TaskId]) -> Result<()> {
+        for id in tasks {
+            self.set(|t| &mut t.points, *id, None);
+        }
+        Ok(())
+    }
+
+    async fn prior(&mut self, tenant: &str, action: &str) -> Result<Option<UnitPrior>> {
+        Ok(self.tables.usual(tenant, action).prior)
     }
 
     async fn bump_heads(&mut self, owners: &[(String, String)]) -> Result<Vec<Head>> {

@@ -6,14 +6,14 @@ use super::super::sql::like;
 use super::super::tx::Tx;
 use super::super::value::{Value, values};
 use super::super::{
-    Capabilities, Center, Counts, FileRow, ListParams, Page, Reach, Result, Store, StoreError, TEXT_CHARS, Took, Usual,
+    Capabilities, Center, Counts, FileRow, ListParams, Page, Reach, Result, Store, StoreError, TEXT_CHARS, Usual,
 };
 use super::SqlStore;
 use super::driver::{Driver, Session as _};
-use super::tx::{SqlTx, documents, no_documents, owner_names, tasks};
+use super::tx::{SqlTx, documents, no_documents, owner_names, points, tasks, usual};
 use crate::core::effect::{Effect, SqlValue};
-use crate::core::eta::Estimator;
 use crate::core::ids::{Head, TaskId};
+use crate::core::picture::Point;
 use crate::core::task::{State, Task, TimelineEvent};
 use crate::core::time::Millis;
 use crate::core::view::Documents;
@@ -180,6 +180,10 @@ impl<D: Driver> Store for SqlStore<D> {
         rows.into_iter().map(|mut r| row::decode_event(&mut r)).collect()
     }
 
+    async fn points(&self, id: TaskId) -> Result<Vec<Point>> {
+        points(self.driver.rows(&self.driver.statements().points, values![id]).await?)
+    }
+
     async fn positions(&self, ids: &[TaskId]) -> Result<BTreeMap<TaskId, i64>> {
         const FAR: i64 = 1_000;
         let mut places = BTreeMap::new();
@@ -194,13 +198,7 @@ impl<D: Driver> Store for SqlStore<D> {
 
     async fn usual(&self, tenant: &str, action: &str) -> Result<Usual> {
         let rows = self.driver.rows(&self.driver.statements().usual, values![tenant, action]).await?;
-        let took = rows.into_iter().map(|mut r| {
-            let duration_ms = r.int()?.unwrap_or_default();
-            let units = r.int()?.unwrap_or_default();
-            let estimator: Estimator = row::from_json(r.text()?.as_deref().unwrap_or("{}"), "estimator")?;
-            Ok(Took { duration_ms, active_ms: estimator.active_ms(), units })
-        });
-        Ok(Usual::of(&took.collect::<Result<Vec<Took>>>()?))
+        usual(rows)
     }
 
     async fn next_due(&self) -> Result<Option<Millis>> {

@@ -4,11 +4,13 @@ use super::super::row::{self, Columns};
 use super::super::sql::Statements;
 use super::super::tx::{CandidateParams, Document, KeyName, KeyRow, SlotKey, Tx, Under};
 use super::super::value::{Batch, values};
-use super::super::{Mark, MarkParams, RenewParams, Renewed, Result, StoreError};
+use super::super::{Mark, MarkParams, RenewParams, Renewed, Result, StoreError, Took, Usual};
 use super::driver::Session;
 use crate::core::concurrency::KeyUse;
 use crate::core::effect::Effect;
+use crate::core::eta::{Estimator, UnitPrior};
 use crate::core::ids::{FencingToken, Head, TaskId};
+use crate::core::picture::Point;
 use crate::core::submit::KeyKind;
 use crate::core::task::{State, Task, TimelineEvent};
 use crate::core::time::Millis;
@@ -44,6 +46,22 @@ pub(super) fn documents(rows: Vec<impl Columns>) -> Result<BTreeMap<TaskId, Docu
         }
     }
     Ok(found)
+}
+
+/// Rows as the points of a picture.
+pub(super) fn points(rows: Vec<impl Columns>) -> Result<Vec<Point>> {
+    rows.into_iter().map(|mut r| row::decode_point(&mut r)).collect()
+}
+
+/// Rows of (duration, units, estimator) as what an action usually takes.
+pub(super) fn usual(rows: Vec<impl Columns>) -> Result<Usual> {
+    let took = rows.into_iter().map(|mut r| {
+        let duration_ms = r.int()?.unwrap_or_default();
+        let units = r.int()?.unwrap_or_default();
+        let estimator: Estimator = row::from_json(r.text()?.as_deref().unwrap_or("{}"), "estimator")?;
+        Ok(Took { duration_ms, active_ms: estimator.active_ms(), units })
+    });
+    Ok(Usual::of(&took.collect::<Result<Vec<Took>>>()?))
 }
 
 /// What a task without stored documents has: empty params.
@@ -103,7 +121,14 @@ impl<S: Session> Tx for SqlTx<S> {
 
     async fn remove(&mut self, ids: &[TaskId]) -> Result<()> {
         let s = self.statements;
-        for statement in [&s.remove_tasks, &s.remove_documents, &s.remove_events, &s.remove_keys, &s.expire_artifacts] {
+        for statement in [
+            &s.remove_tasks,
+            &s.remove_documents,
+            &s.remove_events,
+            &s.remove_points,
+            &s.remove_keys,
+            &s.expire_artifacts,
+        ] {
             self.session.run(statement, values![ids]).await?;
         }
         Ok(())
@@ -131,6 +156,22 @@ impl<S: Session> Tx for SqlTx<S> {
 
     async fn append_events(&mut self, events: &[TimelineEvent]) -> Result<()> {
         self.session.write(&self.statements.append_events, Batch::of(events, row::encode_event)).await.map(drop)
+    }
+
+    async fn put_points(&mut self, points: &[(TaskId, Point)]) -> Result<()> {
+        self.session.write(&self.statements.put_points, Batch::of(points, row::encode_point)).await.map(drop)
+    }
+
+    async fn points(&mut self, task: TaskId) -> Result<Vec<Point>> {
+        points(self.session.rows(&self.statements.points, values![task]).await?)
+    }
+
+    async fn remove_points(&mut self, tasks: &[TaskId]) -> Result<()> {
+        self.session.run(&self.statements.remove_points, values![tasks]).await.map(drop)
+    }
+
+    async fn prior(&mut self, tenant: &str, action: &str) -> Result<Option<UnitPrior>> {
+        Ok(usual(self.session.rows(&self.statements.usual, values![tenant, action]).await?)?.prior)
     }
 
     async fn bump_heads(&mut self, owners: &[(String, String)]) -> Result<Vec<Head>> {

@@ -11,6 +11,7 @@ pub mod list;
 pub mod logs;
 pub mod metrics;
 pub mod notifications;
+pub mod progress;
 pub mod records;
 pub mod submit;
 pub mod tasks;
@@ -34,6 +35,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(logs::page))
         .routes(routes!(logs::download))
         .routes(routes!(events::page))
+        .routes(routes!(progress::picture))
         .routes(routes!(files::upload))
         .routes(routes!(files::download))
         .routes(routes!(actions::list))

@@ -129,7 +129,7 @@ async fn a_deleted_task_is_gone_with_its_log() {
     let id = in_state(&alice, "succeeded").await;
     let path = format!("/api/v1/tasks/{id}");
     assert_eq!(alice.delete(&path).await.status, 204);
-    for path in [path.clone(), format!("{path}/logs"), format!("{path}/events"), format!("{path}/logs/download")] {
+    for path in [path.clone(), format!("{path}/logs"), format!("{path}/events"), format!("{path}/progress")] {
         assert_eq!(alice.get(&path).await.status, 404, "{path}");
     }
     assert_eq!(alice.delete(&path).await.status, 404);

@@ -250,7 +250,7 @@ async fn real_answers_fit_their_schemas_and_hold_nothing_that_is_not_described()
     for client in [&alice, &olga] {
         for id in [&resting, &failed, &ended] {
             assert_described("get", task, &client.get(&format!("/api/v1/tasks/{id}")).await);
-            for part in ["events", "logs"] {
+            for part in ["events", "logs", "progress"] {
                 let answer = client.get(&format!("/api/v1/tasks/{id}/{part}?limit=2")).await;
                 assert_described("get", &format!("{task}/{part}"), &answer);
             }

@@ -21,6 +21,7 @@ const ROUTES: &[(&str, &str)] = &[
     ("GET", "/api/v1/tasks/{id}/logs"),
     ("GET", "/api/v1/tasks/{id}/logs/download"),
     ("GET", "/api/v1/tasks/{id}/events"),
+    ("GET", "/api/v1/tasks/{id}/progress"),
     ("POST", "/api/v1/uploads?name=a.csv"),
     ("GET", "/api/v1/artifacts/{file}"),
     ("GET", "/api/v1/actions"),

@@ -255,7 +255,8 @@ async fn everything(f: &Fixture, ids: &[TaskId]) -> String {
     let mut all = String::new();
     for task in all_tasks(f.store.as_ref()).await {
         let (documents, events) = (f.store.documents(task.id).await, f.store.events(task.id, 0, 1_000).await);
-        writeln!(all, "{task:?}\n{documents:?}\n{events:?}").unwrap();
+        let points = f.store.points(task.id).await;
+        writeln!(all, "{task:?}\n{documents:?}\n{events:?}\n{points:?}").unwrap();
     }
     writeln!(all, "{:?} {:?}", f.store.positions(ids).await, f.store.next_due().await).unwrap();
     for who in people() {

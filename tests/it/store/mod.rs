@@ -9,6 +9,7 @@ mod generated;
 mod invariants;
 mod logs;
 mod migrations;
+mod pictures;
 mod reading;
 mod slots;
 mod statements;

@@ -9,7 +9,7 @@ use taskbell::core::ids::TaskId;
 use taskbell::core::lifecycle::Ask;
 use taskbell::core::principal::Role;
 use taskbell::core::submit::Submit;
-use taskbell::core::task::{RecordRef, State};
+use taskbell::core::task::{ErrorKind, RecordRef, State};
 use taskbell::core::time::Millis;
 use taskbell::store::{FileRow, ListParams, Mark, MarkParams, Reach, SortBy, StoreError, TEXT_CHARS};
 
@@ -364,6 +364,9 @@ async fn a_timeline_is_read_in_parts(f: &Fixture) {
     let whole = f.store.events(id, 0, 100).await.unwrap();
     assert_eq!((whole[1].node.as_deref(), whole[0].actor.as_deref()), (Some("n1"), Some("bob")));
     assert_eq!((whole[2].attempt, whole[4].chunk), (2, 1));
+    let failed = whole[2].failure.as_ref().unwrap();
+    assert_eq!((failed.kind, failed.code.as_str(), failed.delay_ms), (ErrorKind::Handler, "boom", Some(5_000)));
+    assert!(failed.message == "It broke." && whole[4].failure.is_none());
     assert!(f.store.events(id, 5, 100).await.unwrap().is_empty());
     assert!(f.store.events(TaskId::new(), 0, 100).await.unwrap().is_empty());
 }

@@ -30,6 +30,7 @@ CREATE TABLE taskbell_events (
     node text COLLATE C,
     attempt bigint NOT NULL,
     chunk bigint NOT NULL,
+    failure text COLLATE C,
     PRIMARY KEY (task_id, seq)
 );
 
@@ -81,6 +82,18 @@ CREATE TABLE taskbell_migrations (
     number bigint NOT NULL,
     checksum character varying(64) NOT NULL,
     PRIMARY KEY (number)
+);
+
+CREATE TABLE taskbell_points (
+    task_id text COLLATE C NOT NULL,
+    at bigint NOT NULL,
+    progress_current bigint NOT NULL,
+    progress_total bigint,
+    low_at bigint,
+    finish_at bigint,
+    high_at bigint,
+    attempt bigint NOT NULL,
+    PRIMARY KEY (task_id, at)
 );
 
 CREATE TABLE taskbell_sessions (

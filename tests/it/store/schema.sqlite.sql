@@ -28,7 +28,7 @@ CREATE TABLE taskbell_events (
     actor TEXT,
     node TEXT,
     attempt INTEGER NOT NULL,
-    chunk INTEGER NOT NULL,
+    chunk INTEGER NOT NULL, failure TEXT,
     PRIMARY KEY (task_id, seq)
 ) WITHOUT ROWID;
 
@@ -75,6 +75,18 @@ CREATE TABLE taskbell_meta (
 ) WITHOUT ROWID;
 
 CREATE TABLE taskbell_migrations (number BIGINT NOT NULL PRIMARY KEY, checksum VARCHAR(64) NOT NULL);
+
+CREATE TABLE taskbell_points (
+    task_id TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    progress_current INTEGER NOT NULL,
+    progress_total INTEGER,
+    low_at INTEGER,
+    finish_at INTEGER,
+    high_at INTEGER,
+    attempt INTEGER NOT NULL,
+    PRIMARY KEY (task_id, at)
+) WITHOUT ROWID;
 
 CREATE TABLE taskbell_sessions (
     hash TEXT NOT NULL PRIMARY KEY,

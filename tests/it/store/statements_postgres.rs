@@ -27,6 +27,7 @@ async fn fill(f: &Fixture, c: &mut PgConnection) {
         "INSERT INTO taskbell_documents SELECT id, 'params', '{}' FROM taskbell_tasks ON CONFLICT DO NOTHING",
         "INSERT INTO taskbell_events (task_id, seq, at, to_state, reason, attempt, chunk) \
          SELECT id, n, 0, 'queued', 'submitted', 0, 0 FROM taskbell_tasks, generate_series(1, 3) n ON CONFLICT DO NOTHING",
+        "INSERT INTO taskbell_points SELECT id, n, 0, NULL, NULL, NULL, NULL, 1 FROM taskbell_tasks, generate_series(1, 3) n",
         "INSERT INTO taskbell_keys SELECT tenant, action, 'caller', id, id, 1, 'f' FROM taskbell_tasks",
         "INSERT INTO taskbell_heads SELECT tenant, id, 1 FROM taskbell_tasks",
     ] {
@@ -80,10 +81,12 @@ const PLANS: &[(&str, &[&str])] = &[
     ("next_due", &["Index Only Scan using taskbell_tasks_due"]),
     ("overdue", &["taskbell_tasks_lease", "taskbell_tasks_deadline", "(deadline <= $1)"]),
     ("pass_keys", &["taskbell_keys_pkey"]),
+    ("points", &["taskbell_points_pkey"]),
     ("positions", &["taskbell_tasks_pkey", "taskbell_tasks_gate", "taskbell_tasks_claim"]),
     ("remove_documents", &["taskbell_documents_pkey"]),
     ("remove_events", &["taskbell_events_pkey"]),
     ("remove_keys", &["taskbell_keys_task"]),
+    ("remove_points", &["taskbell_points_pkey"]),
     ("remove_tasks", &["taskbell_tasks_pkey"]),
     ("renew", &["taskbell_tasks_pkey"]),
     ("tasks_by_id", &["taskbell_tasks_pkey"]),
@@ -134,7 +137,7 @@ async fn statements_on_postgres_take_their_indexes_beside_20000_tasks_that_were_
         for part in *parts {
             assert!(plan.contains(part), "{name} does not take `{part}`:\n{plan}");
         }
-        for table in ["tasks", "documents", "events", "keys", "heads"] {
+        for table in ["tasks", "documents", "events", "points", "keys", "heads"] {
             assert!(!plan.contains(&format!("Seq Scan on taskbell_{table}")), "{name} reads a whole table:\n{plan}");
         }
     }

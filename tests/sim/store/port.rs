@@ -5,6 +5,7 @@ use async_trait::async_trait;
 use std::collections::BTreeMap;
 use taskbell::core::effect::{Effect, SqlValue};
 use taskbell::core::ids::{Head, TaskId};
+use taskbell::core::picture::Point;
 use taskbell::core::principal::Principal;
 use taskbell::core::submit::{Submit, Submitted};
 use taskbell::core::task::{Task, TimelineEvent};
@@ -133,6 +134,10 @@ impl Store for FaultyStore {
 
     async fn events(&self, id: TaskId, after: i64, limit: usize) -> Result<Vec<TimelineEvent>> {
         read!(self.events(id, after, limit))
+    }
+
+    async fn points(&self, id: TaskId) -> Result<Vec<Point>> {
+        read!(self.points(id))
     }
 
     async fn positions(&self, ids: &[TaskId]) -> Result<BTreeMap<TaskId, i64>> {

@@ -12,7 +12,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use taskbell::core::concurrency::KeyUse;
 use taskbell::core::effect::{Effect, SqlValue};
+use taskbell::core::eta::UnitPrior;
 use taskbell::core::ids::{FencingToken, Head, TaskId};
+use taskbell::core::picture::Point;
 use taskbell::core::task::{Task, TimelineEvent};
 use taskbell::core::time::Millis;
 use taskbell::core::view::Documents;
@@ -118,6 +120,26 @@ impl Tx for FaultyTx {
         self.next(false).await?;
         self.changes.events.extend_from_slice(events);
         self.tx.append_events(events).await
+    }
+
+    async fn put_points(&mut self, points: &[(TaskId, Point)]) -> Result<()> {
+        self.next(false).await?;
+        self.tx.put_points(points).await
+    }
+
+    async fn points(&mut self, task: TaskId) -> Result<Vec<Point>> {
+        self.next(false).await?;
+        self.tx.points(task).await
+    }
+
+    async fn remove_points(&mut self, tasks: &[TaskId]) -> Result<()> {
+        self.next(false).await?;
+        self.tx.remove_points(tasks).await
+    }
+
+    async fn prior(&mut self, tenant: &str, action: &str) -> Result<Option<UnitPrior>> {
+        self.next(false).await?;
+        self.tx.prior(tenant, action).await
     }
 
     async fn bump_heads(&mut self, owners: &[(String, String)]) -> Result<Vec<Head>> {

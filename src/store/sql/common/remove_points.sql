@@ -1,0 +1,2 @@
+-- Deletes by task.
+DELETE FROM taskbell_points WHERE task_id @in($1)
