@@ -27,6 +27,7 @@ export class TaskLog {
   #empty = h('p', { class: 'tb-log-empty' }, t('log.empty'));
   #following = true;
   #missing = null;
+  #capped = null;
   #first = 0;
   #last = 0;
   #early = [];
@@ -126,9 +127,20 @@ export class TaskLog {
     }
     this.#empty.hidden = true;
     this.#list.append(...nodes);
-    while (this.#list.childElementCount > MOST) this.#list.firstElementChild.remove();
+    this.#keepToTheMost();
     if (this.#following) this.#list.scrollTop = this.#list.scrollHeight;
     else this.#latest.hidden = false;
+  }
+
+  /** The oldest lines leave the document, and a mark stands for them; all of them are in the download. */
+  #keepToTheMost() {
+    if (this.#list.childElementCount <= MOST) return;
+    this.#missing?.remove();
+    this.#capped ??= mark(t('log.capped', { n: MOST }));
+    this.#list.prepend(this.#capped);
+    while (this.#list.childElementCount > MOST) this.#capped.nextElementSibling.remove();
+    this.#first = Number(this.#list.querySelector('[data-seq]').dataset.seq);
+    this.#offerEarlier(true);
   }
 
   #scrolled() {
@@ -136,7 +148,7 @@ export class TaskLog {
     const atEnd = scrollTop + clientHeight >= scrollHeight - NEAR_END_PX;
     this.#following = atEnd;
     this.#box.checked = atEnd;
-    if (atEnd) this.#latest.hidden = true;
+    this.#latest.hidden = atEnd;
   }
 
   #follow(on) {

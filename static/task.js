@@ -2,16 +2,19 @@
  * The task page: its live parts. The server writes the page; this keeps it true.
  *
  * Follows the task's own topic, so an operator sees another's task move too. Patches the parts of
- * templates/pages/task.html by their `data-part` names; the timeline is read again only when the state changed. Opening
- * the page marks an ended task as read. Must never replace the page or move the focus.
+ * templates/pages/task.html by their `data-part` names. Timeline and picture are read again only when the state changed or
+ * the socket is back; in between they grow from what it brings. Opening the page marks an ended task as read. Must never
+ * replace the page or move the focus.
  */
 import { actButtons, listenForActs } from './acts.js';
 import { call } from './api.js';
 import { h, pageData, setAttribute, setIcon, setText } from './dom.js';
 import { has, number, t, unitName } from './i18n.js';
 import { TaskLog } from './log.js';
+import { Picture } from './picture.js';
 import { patchBar } from './row.js';
 import { duration, everySecond, remainingSpan, serverNow, setTime, timeElement } from './time.js';
+import { Timeline } from './timeline.js';
 import { amount, describe, ended, stoppedFailed } from './words.js';
 
 /** Takes over the page below `root`. */
@@ -32,13 +35,23 @@ export function startTask(root, shared) {
     shared.say(text);
   });
   listenForCopy(root);
+  const course = startCourse(part);
   let shown = null;
   const paint = () => {
     const task = tasks.get(first.id) ?? shown ?? first;
     paintTask(part, task, serverNow(), (id) => tasks.get(id)?.title);
-    if (shown && shown.revision !== task.revision && shown.state !== task.state) settled(part, task, shared);
+    course.paint(task);
+    if (shown && shown.revision !== task.revision && shown.state !== task.state) {
+      course.read(task);
+      settled(part, task, shared);
+    }
     shown = task;
   };
+  let cut = false;
+  connection.addEventListener('live', () => {
+    if (cut && connection.live === 'live') course.read(shown);
+    cut = connection.live !== 'live';
+  });
   tasks.subscribe(({ ids, replaced }) => {
     if (replaced && !tasks.get(first.id)) tasks.merge([shown ?? first]);
     else if (replaced || ids.has(first.id)) paint();
@@ -53,11 +66,37 @@ function showNote(note, text) {
   setAttribute(note, 'hidden', !text);
 }
 
-/** After a change of state: the timeline and the parts that only the detail has. */
+/** Picture and timeline: `paint` grows them, `read` asks for what is stored; what is asked for while that runs is asked once more. */
+function startCourse(part) {
+  const stored = pageData('tb-course');
+  const picture = new Picture(part, stored);
+  const timeline = new Timeline(part.timeline, part.attempts, stored);
+  let reading = false;
+  let again = null;
+  const paint = (task) => {
+    picture.paint(task, serverNow());
+    timeline.paint(task, serverNow());
+  };
+  const read = async (task) => {
+    if (reading) {
+      again = task;
+      return;
+    }
+    reading = true;
+    again = null;
+    const of = (what) => call('GET', `api/v1/tasks/${task.id}/${what}`).catch(() => null);
+    const [events, points] = await Promise.all([of(`events?after=${timeline.earlier}`), of('progress')]);
+    reading = false;
+    picture.take({ events: events?.items, points: points?.items });
+    if (events) timeline.take(events.items, again ?? task, serverNow());
+    if (again) await read(again);
+  };
+  return { paint, read };
+}
+
+/** After a change of state: the parts that only the detail has. */
 async function settled(part, task, shared) {
   showNote(part.note, '');
-  const { items } = await call('GET', `api/v1/tasks/${task.id}/events`).catch(() => ({ items: [] }));
-  if (items.length) part.timeline.replaceChildren(...items.map(timelineItem));
   if (!ended(task)) return;
   const detail = await call('GET', `api/v1/tasks/${task.id}`).catch(() => null);
   if (detail) paintResult(part, detail);
@@ -66,7 +105,7 @@ async function settled(part, task, shared) {
 
 function paintTask(part, task, now, titleOf) {
   const says = describe(task, now, titleOf);
-  for (const element of [part.head, part.progress]) {
+  for (const element of [part.head, part.progress, part.picture]) {
     setAttribute(element, 'data-tone', says.tone);
     setAttribute(element, 'data-kind', says.kind);
   }
@@ -132,34 +171,12 @@ function paintError(part, task) {
 
 function paintResult(part, task) {
   setAttribute(part['result-card'], 'hidden', !task.result && !(task.artifacts?.length > 0));
-  setText(part['result-title'], t(task.state === 'succeeded' ? 'task.result' : 'task.result.partial'));
+  setText(part['result-title'], t(task.state === 'succeeded' && !task.rows?.failed ? 'task.result' : 'task.result.partial'));
   setText(part.result, task.result ? JSON.stringify(task.result, null, 2) : '');
   setAttribute(part.result, 'hidden', !task.result);
   part.files.replaceChildren(...(task.artifacts ?? []).map((file) => h('li', {},
     h('a', { class: 'tb-link', href: `/api/v1/artifacts/${encodeURIComponent(file.id)}`, download: true }, file.name),
     file.expiresAt ? h('span', { class: 'tb-help' }, t('task.expires'), ' ', timeElement(file.expiresAt)) : null)));
-}
-
-/** One line of the timeline: what happened, when, by whom. */
-export function timelineItem(event) {
-  const [word, facts] = splitReason(event.reason);
-  const key = `reason.${word}`;
-  const label = word === 'total-revised' ? revised(facts) : has(key) ? t(key) : word;
-  return h('li', { class: 'tb-event', 'data-state': event.to },
-    h('span', { class: 'tb-event-label' }, facts && word !== 'total-revised' ? `${label}: ${facts}` : label, event.actor ? h('span', { class: 'tb-help' }, ' ', t('timeline.by', { actor: event.actor })) : null),
-    timeElement(event.at));
-}
-
-/** "4000 to 5000", "unknown to 5000" in words. */
-function revised(facts) {
-  const [from, to] = facts.split(' to ').map(Number);
-  if (!Number.isFinite(to)) return t('reason.total-revised');
-  return Number.isFinite(from) ? t('say.revised', { from, to }) : t('say.total_known', { to });
-}
-
-function splitReason(reason) {
-  const at = reason.indexOf(':');
-  return at < 0 ? [reason, ''] : [reason.slice(0, at), reason.slice(at + 1).trim()];
 }
 
 function listenForCopy(root) {

@@ -5,6 +5,7 @@ use crate::rig::page::LIMIT;
 use crate::rig::runner::Test;
 use crate::rig::stage::Stage;
 use serde_json::json;
+use std::fs;
 use std::time::Duration;
 use taskbell::core::ids::FencingToken;
 use taskbell::core::time::Millis;
@@ -13,7 +14,8 @@ use taskbell::store::logs::{Append, Level, NewLine};
 pub fn tests() -> Vec<Test> {
     browser_tests![
         a_hundred_thousand_lines_and_a_huge_one_do_not_freeze_the_page,
-        the_log_grows_live_and_follows_after_a_cut
+        the_log_grows_live_and_follows_after_a_cut,
+        the_log_waits_for_who_has_scrolled_up_keeps_to_2000_lines_and_shows_text_alone
     ]
 }
 
@@ -101,4 +103,52 @@ async fn the_log_grows_live_and_follows_after_a_cut(stage: &Stage) {
     let newest = newest["items"][0]["seq"].as_i64().unwrap();
     stage.until(BACK, &format!("{last} >= {newest}")).await;
     assert_eq!(stage.eval(WHOLE).await, true, "between two lines nothing is missing without a mark");
+}
+
+/// Nine chunks of three hundred lines, the first one with what a terminal, a secret and a line that turns its text would do.
+const TALKS: &str = r#"
+export default async function (task, cx) {
+  const n = cx.checkpoint?.n ?? 0;
+  if (n === 0) cx.log("\u001b[31mred\u001b[0m <b>bold</b> password=hunter2 \u202Eturned\u202C", "warn");
+  for (let line = 0; line < 300; line += 1) cx.log(`line ${line} of step ${n}`);
+  if (n >= 8) return { hasMore: false, current: 9, total: 9 };
+  return { hasMore: true, checkpoint: { n: n + 1 }, nextDelaySeconds: n === 0 ? 2 : 0.2, current: n + 1, total: 9 };
+}
+"#;
+
+async fn the_log_waits_for_who_has_scrolled_up_keeps_to_2000_lines_and_shows_text_alone(stage: &Stage) {
+    fs::write(stage.folder().await.join("data/demo/clean-contacts.js"), TALKS).unwrap();
+    let client = stage.client().await;
+    stage.sign_in().await;
+    let task = client.submit(json!({"action": "clean-contacts", "params": {"count": 1}})).await;
+    let id = task["id"].as_str().unwrap();
+    stage.open(&format!("/tasks/{id}")).await;
+    let log = "document.querySelector('.tb-log-frame .tb-log')";
+    let last = "Number([...document.querySelectorAll('.tb-log-line')].at(-1)?.dataset.seq ?? 0)";
+    let at_end = format!("{log}.scrollTop + {log}.clientHeight > {log}.scrollHeight - 24");
+    stage.until(LIMIT, &format!("{log} && {last} >= 301 && {at_end}")).await;
+    let (_, first) = client.get(&format!("/api/v1/tasks/{id}/logs?limit=1")).await;
+    assert!(!first["items"][0]["message"].as_str().unwrap().contains("hunter2"), "{first}");
+    let shown = stage.eval("[...document.querySelectorAll('.tb-log-line[data-level=warn] .tb-log-text')].map((line) => [line.childNodes.length, line.textContent])").await;
+    if let Some(line) = shown[0].as_array() {
+        let text = line[1].as_str().unwrap();
+        assert!(line[0] == 1 && text.contains("red") && text.contains("<b>bold</b> password=***"), "{text}");
+        assert!(!text.contains(['\u{1b}', '\u{202e}']) && !text.contains("hunter2"), "{text:?}");
+    }
+    // Whoever scrolls up stays there, however much comes, and is offered the way back.
+    stage.eval(&format!("{log}.scrollTo(0, 0)")).await;
+    let latest = "document.querySelector('.tb-log-latest')";
+    stage.until(LIMIT, &format!("!{latest}.hidden && !document.querySelector('.tb-log-tools input').checked")).await;
+    stage.until(LIMIT, &format!("{last} > 900")).await;
+    assert_eq!(stage.eval(&at_end).await, false);
+    client.until(id, Duration::from_secs(60), |task| task["state"] == "succeeded").await;
+    stage.until(LIMIT, &format!("{last} >= 2701")).await;
+    stage.eval(&format!("{latest}.click()")).await;
+    stage
+        .until(LIMIT, &format!("{latest}.hidden && {at_end} && document.querySelector('.tb-log-tools input').checked"))
+        .await;
+    assert!(stage.eval(&format!("{log}.childElementCount")).await.as_i64().unwrap() <= 2_000);
+    let top = stage.eval(&format!("{log}.firstElementChild.textContent")).await;
+    assert!(top.as_str().unwrap().contains("2,000"), "what has left the page is told: {top}");
+    assert_eq!(stage.eval(WHOLE).await, true);
 }

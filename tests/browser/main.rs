@@ -27,6 +27,7 @@ mod waiting;
 mod bell;
 mod center;
 mod connection;
+mod course;
 mod forms;
 mod inert;
 mod liveness;
@@ -34,6 +35,7 @@ mod log;
 mod login;
 mod looks;
 mod plain;
+mod record;
 mod rig;
 mod tabs;
 mod truth;
@@ -49,6 +51,8 @@ fn main() -> std::process::ExitCode {
         truth::tests(),
         inert::tests(),
         log::tests(),
+        course::tests(),
+        record::tests(),
         login::tests(),
         plain::tests(),
         looks::tests(),

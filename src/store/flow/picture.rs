@@ -9,6 +9,7 @@ use crate::core::picture::{Due, Point, thinned};
 use crate::core::task::Task;
 use crate::core::time::Millis;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 /// Adds a point for each of these tasks, as they are now.
 pub(super) async fn draw(tx: &mut dyn Tx, now: Millis, drawn: &[(Due, Task)]) -> Result<()> {
@@ -17,11 +18,11 @@ pub(super) async fn draw(tx: &mut dyn Tx, now: Millis, drawn: &[(Due, Task)]) ->
     for (_, task) in drawn {
         let mut point = Point::of(task, now, None);
         if point.finish_at.is_some() {
-            let action = (task.tenant.as_str(), task.action.as_str());
-            if !priors.contains_key(&action) {
-                priors.insert(action, tx.prior(action.0, action.1).await?);
-            }
-            point = Point::of(task, now, priors[&action]);
+            let prior = match priors.entry((&task.tenant, &task.action)) {
+                Entry::Occupied(known) => *known.get(),
+                Entry::Vacant(place) => *place.insert(tx.prior(&task.tenant, &task.action).await?),
+            };
+            point = Point::of(task, now, prior);
         }
         points.push((task.id, point));
     }

@@ -14,6 +14,8 @@ pub mod form;
 mod left;
 pub mod login;
 pub mod notifications;
+pub mod picture;
+pub mod plot;
 pub mod record;
 pub mod row;
 mod say;
@@ -22,6 +24,7 @@ pub mod squeeze;
 pub mod task;
 #[cfg(test)]
 mod tests;
+pub mod timeline;
 pub mod visitor;
 pub mod when;
 pub mod widgets;

@@ -1,12 +1,15 @@
-//! `/tasks/{id}`: one task with its bar, facts, log, timeline and details.
+//! `/tasks/{id}`: one task with its bar, facts, picture, log, timeline and details.
 
 use super::html;
+use super::picture::Picture;
 use super::row::Row;
 use super::shell::{ScriptJson, Shell, safe_link, script_json};
+use super::timeline::{self, Attempt, Line as TimelineLine};
 use super::visitor::{SignedForm, Visitor};
 use super::when::When;
 use crate::core::eta::{Basis, Confidence, EtaState};
 use crate::core::ids::TaskId;
+use crate::core::picture::Point;
 use crate::core::principal::{Principal, Scope};
 use crate::core::task::{State as TaskState, TimelineEvent, WaitReason};
 use crate::core::view::TaskDetail;
@@ -21,7 +24,7 @@ use askama::Template;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// One line of the log.
 pub struct Line {
@@ -35,24 +38,16 @@ pub struct Line {
     pub text: String,
 }
 
-/// One step of the timeline.
-pub struct Step {
-    /// What happened.
-    pub label: String,
-    /// Who caused it.
-    pub actor: Option<String>,
-    /// The state after it.
-    pub state: &'static str,
-    /// When.
-    pub at: When,
-}
-
 /// What the page needs beside the task.
 pub struct Beside {
     /// The newest lines of the log, oldest first; none when the log store does not answer.
     pub log: Option<Vec<LogLine>>,
-    /// The timeline, oldest first.
+    /// The end of the timeline, oldest first.
     pub timeline: Vec<TimelineEvent>,
+    /// How many lines stand before it.
+    pub earlier: i64,
+    /// The points of the picture.
+    pub points: Vec<Point>,
     /// A sentence on what a click did not do.
     pub note: String,
 }
@@ -78,7 +73,11 @@ pub struct TaskPage<'a> {
     checkpoint: String,
     log: Vec<Line>,
     log_failed: bool,
-    timeline: Vec<Step>,
+    picture: Option<Picture>,
+    timeline: Vec<TimelineLine>,
+    attempts: Vec<Attempt>,
+    earlier: i64,
+    course_json: ScriptJson,
 }
 
 impl<'a> TaskPage<'a> {
@@ -109,7 +108,13 @@ impl<'a> TaskPage<'a> {
             checkpoint: task.checkpoint.as_ref().map(pretty).unwrap_or_default(),
             log_failed: beside.log.is_none(),
             log: beside.log.unwrap_or_default().iter().map(|line| log_line(page, line)).collect(),
-            timeline: beside.timeline.iter().map(|event| step(page, event)).collect(),
+            picture: Picture::new(page, &row, &beside.points, &beside.timeline),
+            timeline: timeline::lines(page, summary, &beside.timeline),
+            attempts: timeline::attempts(page, summary, &beside.timeline),
+            earlier: beside.earlier,
+            course_json: script_json(
+                &json!({"points": beside.points, "events": beside.timeline, "earlier": beside.earlier}),
+            ),
             row,
         }
     }
@@ -187,41 +192,19 @@ fn log_line(page: &Shell, line: &LogLine) -> Line {
         Level::Warn => ("warn", 'W'),
         Level::Error => ("error", 'E'),
     };
-    let text = line.message.chars().filter(|c| matches!(c, '\n' | '\t') || !c.is_control()).collect();
+    let text = line.message.chars().filter(|c| matches!(c, '\n' | '\t') || !(c.is_control() || turns(*c))).collect();
     Line { at: page.watch.at(line.at), level, letter, text }
 }
 
-/// A step in words: its reason is a stable word, with facts after a colon where there are some.
-fn step(page: &Shell, event: &TimelineEvent) -> Step {
-    let (word, facts) = event.reason.split_once(':').unwrap_or((&event.reason, ""));
-    let key = format!("reason.{word}");
-    let label = if page.w.has(&key) { page.t(&key).into_owned() } else { word.to_owned() };
-    Step {
-        label: match (word, facts.trim()) {
-            (_, "") => label,
-            ("total-revised", facts) => revised(page, facts),
-            (_, facts) => format!("{label}: {facts}"),
-        },
-        actor: event.actor.clone(),
-        state: event.to.as_str(),
-        at: page.watch.at(event.at),
-    }
-}
-
-/// "4000 to 5000", "unknown to 5000" in words.
-fn revised(page: &Shell, facts: &str) -> String {
-    let number = |text: &str| text.parse::<i64>().ok();
-    match facts.split_once(" to ").map(|(from, to)| (number(from), number(to))) {
-        Some((Some(from), Some(to))) => page.w.fill("say.revised", &[("from", from.into()), ("to", to.into())]),
-        Some((None, Some(to))) => page.w.fill("say.total_known", &[("to", to.into())]),
-        _ => page.t("reason.total-revised").into_owned(),
-    }
+/// Characters that turn the direction of the text around them, and so could make a line read as another one.
+fn turns(c: char) -> bool {
+    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// How many lines of the log the page is written with; the script goes on from there.
 const LOG_LINES: usize = 200;
 /// How many steps of the timeline the page shows.
-const STEPS: usize = 200;
+const STEPS: i64 = 200;
 
 /// `GET /tasks/{id}`
 ///
@@ -247,8 +230,14 @@ async fn written(
     let newest = LogParams { before: Some(i64::MAX), limit: LOG_LINES, ..LogParams::default() };
     // The log is kept apart, and a page without it is better than none.
     let log = state.logs.part(id, newest).await.ok().map(|part| part.items);
-    let timeline = state.store.events(id, 0, STEPS).await?;
-    Ok(html(&TaskPage::new(shell, &detail, Beside { log, timeline, note })))
+    let earlier = timeline::after(task.event_count, STEPS);
+    let mut timeline = state.store.events(id, earlier, usize::MAX >> 1).await?;
+    if !who.is_operator() {
+        // Where things happened is for operators, as the owner of a lease is.
+        timeline.iter_mut().for_each(|event| event.node = None);
+    }
+    let points = state.store.points(id).await?;
+    Ok(html(&TaskPage::new(shell, &detail, Beside { log, timeline, earlier, points, note })))
 }
 
 /// `POST /tasks/{id}/{act}`: what the API does for the same words; a refusal is told on the task's page.

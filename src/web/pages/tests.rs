@@ -15,7 +15,7 @@ use crate::core::eta::{Basis, Confidence, Eta, EtaState};
 use crate::core::ids::{FencingToken, Revision, TaskId};
 use crate::core::principal::{Principal, Role, Scope};
 use crate::core::retry::RetryPolicy;
-use crate::core::task::{ErrorKind, RecordRef, Rows, State, TaskError, TimelineEvent, WaitReason};
+use crate::core::task::{ErrorKind, FailedAttempt, RecordRef, Rows, State, TaskError, TimelineEvent, WaitReason};
 use crate::core::time::Millis;
 use crate::core::view::{
     ArtifactView, ErrorView, ProgressView, RecordView, StopView, TaskDetail, TaskSummary, Waiting,
@@ -380,7 +380,15 @@ fn hostile_text_stays_text_on_every_page() {
             node: None,
             attempt: 1,
             chunk: 1,
+            failure: Some(FailedAttempt {
+                kind: ErrorKind::Handler,
+                code: HOSTILE.into(),
+                message: HOSTILE.into(),
+                delay_ms: Some(5_000),
+            }),
         }],
+        earlier: 3,
+        points: Vec::new(),
         note: HOSTILE.into(),
     };
     let action = action();

@@ -202,6 +202,11 @@ impl Client {
         self.send(self.http.post(format!("{}{path}", self.base)).json(body)).await
     }
 
+    /// Deletes what a path names; answers the status.
+    pub async fn delete(&self, path: &str) -> u16 {
+        self.send(self.http.delete(format!("{}{path}", self.base))).await.0
+    }
+
     /// Posts JSON to a path that may refuse it; answers the status, what `Retry-After` says, and the JSON.
     pub async fn try_post(&self, path: &str, body: &Value) -> (u16, Option<String>, Value) {
         let request = self.http.post(format!("{}{path}", self.base)).json(body);
