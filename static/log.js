@@ -9,6 +9,7 @@
 import { address, call } from './api.js';
 import { h, icon, setAttribute } from './dom.js';
 import { t } from './i18n.js';
+import { preference } from './preferences.js';
 import { timeElement } from './time.js';
 
 const FIRST = 200;
@@ -37,7 +38,8 @@ export class TaskLog {
   constructor(id) {
     this.#id = id;
     this.#box = h('input', { type: 'checkbox', checked: true, onchange: (event) => this.#follow(event.target.checked) });
-    const aloud = h('input', { type: 'checkbox', onchange: (event) => setAttribute(this.#list, 'aria-live', event.target.checked ? 'polite' : 'off') });
+    const aloud = h('input', { type: 'checkbox', checked: preference('log'), onchange: (event) => setAttribute(this.#list, 'aria-live', event.target.checked ? 'polite' : 'off') });
+    setAttribute(this.#list, 'aria-live', preference('log') ? 'polite' : 'off');
     this.#list.addEventListener('scroll', () => this.#scrolled(), { passive: true });
     this.element = h('div', { class: 'tb-log-frame' },
       h('div', { class: 'tb-log-tools' },

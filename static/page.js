@@ -11,13 +11,15 @@ import { h } from './dom.js';
 import { t } from './i18n.js';
 import { startList } from './list.js';
 import { liveBanner, signInAddress } from './live.js';
+import { usePreferences } from './preferences.js';
 import { startRecord } from './record.js';
 import { emptyPlace } from './row.js';
+import { startSettings } from './settings.js';
 import { startTask } from './task.js';
 import { Teller } from './tell.js';
 import { localizeTimes } from './time.js';
 
-const STARTS = { actions: startButtons, notifications: startList, task: startTask, record: startRecord };
+const STARTS = { actions: startButtons, notifications: startList, task: startTask, record: startRecord, settings: startSettings };
 
 const main = document.querySelector('main[data-page]');
 if (document.getElementById('tb-page')) {
@@ -25,7 +27,8 @@ if (document.getElementById('tb-page')) {
   localizeTimes(document);
   document.querySelector('header.top')?.append(liveBanner(shared.connection));
   shared.connection.addEventListener('live', () => shared.connection.live === 'signed-out' && clear());
-  const teller = new Teller(shared.tasks, { user: shared.user });
+  usePreferences(shared.scope);
+  const teller = new Teller(shared);
   shared.say = (text) => teller.say(text);
   STARTS[main?.dataset.page]?.(main, shared);
 }

@@ -14,14 +14,17 @@ let zone = chosenZone();
 let format = makeFormat(zone);
 
 function chosenZone() {
-  const cookie = /(?:^|;\s*)tb_zone=([^;]+)/.exec(document.cookie);
-  const browser = Intl.DateTimeFormat().resolvedOptions().timeZone || 'UTC';
-  const wanted = document.documentElement.dataset.zoneChosen ? decodeURIComponent(cookie?.[1] ?? browser) : browser;
+  const chosen = document.documentElement.dataset.zone;
   try {
-    return new Intl.DateTimeFormat('en', { timeZone: wanted }).resolvedOptions().timeZone;
+    if (chosen) return new Intl.DateTimeFormat('en', { timeZone: chosen }) && chosen;
   } catch {
-    return 'UTC';
+    // The server knows a zone that this browser does not: then the browser's own is shown, and named.
   }
+  return browserZone();
+}
+
+function browserZone() {
+  return Intl.DateTimeFormat().resolvedOptions().timeZone || 'UTC';
 }
 
 function makeFormat(timeZone) {
@@ -43,10 +46,10 @@ export function serverNow() {
 
 /** Tells the server which zone this browser is in, so that its next page is written in it. */
 export function rememberZone() {
-  if (!document.cookie.includes('tb_zone=')) {
-    const secure = location.protocol === 'https:' ? '; Secure' : '';
-    document.cookie = `tb_zone=${encodeURIComponent(zone)}; Path=/; Max-Age=31536000; SameSite=Lax${secure}`;
-  }
+  const cookie = `tb_zone=${encodeURIComponent(browserZone())}`;
+  if (document.cookie.split('; ').includes(cookie)) return;
+  const secure = location.protocol === 'https:' ? '; Secure' : '';
+  document.cookie = `${cookie}; Path=/; Max-Age=31536000; SameSite=Lax${secure}`;
 }
 
 /** The viewer's zone, as an IANA name. */

@@ -122,6 +122,7 @@ async fn the_other_pages_read_well_wide_and_light_and_narrow_and_dark(stage: &St
         ("record-without-a-task", "/records/customer-import/77"),
         ("task-that-failed", failed_page.as_str()),
         ("not-here", "/tasks/nothing"),
+        ("settings", "/settings"),
         ("api", "/api/docs"),
     ];
     for (language, width, dark) in [("en", 1280, false), ("zh-CN", 390, true)] {

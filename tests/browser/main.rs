@@ -37,7 +37,9 @@ mod looks;
 mod plain;
 mod record;
 mod rig;
+mod settings;
 mod tabs;
+mod toasts;
 mod truth;
 
 use rig::runner::{Test, run};
@@ -59,6 +61,8 @@ fn main() -> std::process::ExitCode {
         connection::tests(),
         liveness::tests(),
         tabs::tests(),
+        settings::tests(),
+        toasts::tests(),
     ];
     let tests: Vec<Test> = tests.into_iter().flatten().collect();
     let runtime = tokio::runtime::Runtime::new().unwrap();

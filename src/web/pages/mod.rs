@@ -19,6 +19,7 @@ pub mod plot;
 pub mod record;
 pub mod row;
 mod say;
+pub mod settings;
 pub mod shell;
 pub mod squeeze;
 pub mod task;
@@ -47,6 +48,7 @@ pub fn routes() -> Router<AppState> {
         .route("/tasks/{id}", get(task::show))
         .route("/tasks/{id}/{act}", post(task::act))
         .route("/records/{type}/{id}", get(record::show))
+        .route("/settings", get(settings::show).post(settings::keep))
         .route("/login", get(login::show).post(login::sign_in))
         .route("/logout", post(login::sign_out))
         .route("/lang", post(login::choose_language))

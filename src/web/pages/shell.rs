@@ -1,6 +1,6 @@
 //! The frame of every page: who looks, in which language and zone, and what the scripts have to know.
 //!
-//! Built once per request from the session and three cookies (`tb_lang`, `tb_zone`, the session's own). Data for scripts
+//! Built once per request from the session and the cookies `tb_lang`, `tb_zone`, `tb_zone_chosen` and the session's own. Data for scripts
 //! goes into `<script type="application/json">`, which no browser executes; [`script_json`] makes it inert inside markup.
 
 use super::when::Watch;
@@ -18,12 +18,17 @@ pub const LANG_COOKIE: &str = "tb_lang";
 /// The cookie with the viewer's zone, written by the browser's script.
 pub const ZONE_COOKIE: &str = "tb_zone";
 
+/// The cookie with the zone that a person chose; it goes before the browser's.
+pub const CHOSEN_ZONE_COOKIE: &str = "tb_zone_chosen";
+
 /// The frame of one page.
 pub struct Shell {
     /// The words of the viewer's language.
     pub w: Words,
     /// The viewer's clock.
     pub watch: Watch,
+    /// The zone that the viewer chose, by its IANA name; none = the browser's.
+    pub chosen_zone: Option<String>,
     /// Who is signed in; nobody on the sign-in page.
     pub viewer: Option<Principal>,
     /// What plain forms carry; empty when nobody is signed in.

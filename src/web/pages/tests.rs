@@ -33,6 +33,7 @@ fn shell(lang: &str) -> Shell {
     Shell {
         w,
         watch: Watch::new("UTC", NOW, w),
+        chosen_zone: None,
         viewer: Some(Principal {
             tenant: "default".into(),
             user: "user".into(),

@@ -3,7 +3,8 @@
 //! A page needs somebody who is signed in; a form also needs the token of that session. Both refuse with the API's own
 //! problems, which [`super::dress`] turns into a page or into the way to the sign-in.
 
-use super::shell::{LANG_COOKIE, Shell, ZONE_COOKIE, language, watch};
+use super::shell::{CHOSEN_ZONE_COOKIE, LANG_COOKIE, Shell, ZONE_COOKIE, language, watch};
+use super::when::is_zone;
 use crate::core::principal::{Principal, Scope};
 use crate::core::task::limits;
 use crate::web::auth::{self, Caller, Via};
@@ -51,9 +52,12 @@ impl Shell {
             Some(Via::Session(secret)) => auth::csrf_token(secret),
             _ => String::new(),
         };
+        let chosen_zone = cookie(headers, CHOSEN_ZONE_COOKIE).filter(|zone| is_zone(zone));
+        let zone = chosen_zone.clone().or_else(|| cookie(headers, ZONE_COOKIE));
         Self {
             w,
-            watch: watch(cookie(headers, ZONE_COOKIE).as_deref(), state.clock.now(), w),
+            watch: watch(zone.as_deref(), state.clock.now(), w),
+            chosen_zone,
             viewer: caller.map(|c| c.principal.clone()),
             csrf,
             demo: state.demo.is_some(),

@@ -8,7 +8,35 @@ use super::words::{Arg, Words};
 use crate::core::time::Millis;
 use jiff::Timestamp;
 use jiff::civil::Date;
-use jiff::tz::TimeZone;
+use jiff::tz::{TimeZone, db};
+
+/// Whether this machine knows a zone by this name.
+#[must_use]
+pub fn is_zone(name: &str) -> bool {
+    TimeZone::get(name).is_ok()
+}
+
+/// The zones to choose from: UTC, and those that are named after a place, in the order of their names.
+#[must_use]
+pub fn zones() -> Vec<String> {
+    const AREAS: [&str; 10] = [
+        "Africa/",
+        "America/",
+        "Antarctica/",
+        "Arctic/",
+        "Asia/",
+        "Atlantic/",
+        "Australia/",
+        "Europe/",
+        "Indian/",
+        "Pacific/",
+    ];
+    let of_a_place = |name: &String| AREAS.iter().any(|area| name.starts_with(area));
+    let mut zones: Vec<String> = db().available().map(|name| name.to_string()).filter(of_a_place).collect();
+    zones.sort();
+    zones.insert(0, "UTC".to_owned());
+    zones
+}
 
 /// A clock to write times by: the viewer's zone and the server's now.
 #[derive(Clone)]
@@ -64,6 +92,12 @@ impl Watch {
         let known = TimeZone::get(zone).ok();
         let name = if known.is_some() { zone.to_owned() } else { "UTC".to_owned() };
         Self { zone: known.unwrap_or(TimeZone::UTC), name, now, w }
+    }
+
+    /// The zone's IANA name.
+    #[must_use]
+    pub fn zone(&self) -> &str {
+        &self.name
     }
 
     /// The server's now.
@@ -166,6 +200,16 @@ mod tests {
         assert_eq!(days[0], Some((at("2021-10-12T18:30:00Z"), at("2021-10-13T18:30:00Z"))));
         assert_eq!(days[1], Some((at("2018-11-04T03:00:00Z"), at("2018-11-05T02:00:00Z"))));
         assert_eq!(watch("UTC").day("2021-02-30"), None);
+    }
+
+    #[test]
+    fn zones_to_choose_from_are_places_and_utc() {
+        let zones = zones();
+        for zone in ["UTC", "Europe/Paris", "Asia/Kolkata", "America/Argentina/Buenos_Aires"] {
+            assert!(zones.iter().any(|each| each == zone) && is_zone(zone), "{zone}");
+        }
+        assert!(zones.iter().all(|zone| is_zone(zone) && !zone.starts_with("Etc")));
+        assert!(!is_zone("Mars/Olympus") && !is_zone(""));
     }
 
     #[test]
