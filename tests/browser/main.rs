@@ -28,7 +28,9 @@ mod bell;
 mod center;
 mod connection;
 mod course;
+mod embed;
 mod forms;
+mod host;
 mod inert;
 mod liveness;
 mod log;
@@ -63,6 +65,7 @@ fn main() -> std::process::ExitCode {
         tabs::tests(),
         settings::tests(),
         toasts::tests(),
+        embed::tests(),
     ];
     let tests: Vec<Test> = tests.into_iter().flatten().collect();
     let runtime = tokio::runtime::Runtime::new().unwrap();
