@@ -5,6 +5,7 @@
 //! hub lets its sockets end with 1012; the last logs are stored; the lock of the file is given back.
 
 pub mod accounts;
+mod channel;
 pub mod clock;
 pub mod lock;
 mod open;
@@ -13,7 +14,9 @@ mod web_settings;
 pub mod words;
 
 use crate::bus::LocalBus;
-use crate::config::{Faults, Loaded, Visibility};
+use crate::bus::listen::Link;
+use crate::bus::redis::{Relay, Server};
+use crate::config::{Faults, Loaded, Settings, Visibility};
 use crate::core::action::{Action, Actions, HandlerRef};
 use crate::core::resolve::Resolver;
 use crate::core::time::Rng as _;
@@ -63,6 +66,9 @@ pub enum StartError {
     /// The database.
     #[error("the database: {0}")]
     Store(#[from] StoreError),
+    /// What should carry signals between nodes.
+    #[error("redis: {0}")]
+    Redis(String),
     /// An issuer of tokens.
     #[error("auth.jwt: {0}")]
     Issuer(String),
@@ -118,6 +124,8 @@ pub struct Node {
     grace: Duration,
     _lock: Option<ServeLock>,
     _tidy: AbortOnDropHandle<()>,
+    _link: Option<Link>,
+    _relay: Option<Relay>,
 }
 
 impl Node {
@@ -148,7 +156,8 @@ impl Node {
             return Err(StartError::Role);
         }
         let lock = file.map(ServeLock::take).transpose()?;
-        let Opened { store, logs, files } = open_store(settings).await?;
+        let redis = redis_server(settings)?;
+        let Opened { store, logs, files, channel } = open_store(settings).await?;
         if loaded.demo {
             demo::prepare(store.as_ref()).await?;
         }
@@ -161,6 +170,8 @@ impl Node {
         let resolver = Resolver::new(catalogue.clone()).map_err(StartError::Action)?;
         let (bus, wake) = (LocalBus::default(), Arc::new(Notify::new()));
         let (clock, rng) = (Arc::new(SystemClock::default()), Arc::new(SystemRng));
+        let link = channel.map(|channel| Link::start(channel, &bus, wake.clone(), rng.as_ref()));
+        let relay = redis.map(|server| Relay::start(server, store.epoch(), &bus, wake.clone(), rng.clone()));
         let commands = Commands::new(store.clone(), bus.clone(), wake.clone());
         let logbook = Logbook::start(logs.clone(), bus.clone(), clock.clone(), loaded.redactor());
         let hub = Hub::start(HubParts {
@@ -208,7 +219,19 @@ impl Node {
         let app = if role == Role::Work { health_router(state) } else { router(state) };
         let (stop, grace) = (CancellationToken::new(), Duration::from_millis(settings.engine.drain_grace_ms));
         let server = tokio::spawn(server::serve(listener, app, stop.clone(), grace));
-        Ok(Self { address, engine, hub, server, stop, draining, grace, _lock: lock, _tidy: tidy })
+        Ok(Self {
+            address,
+            engine,
+            hub,
+            server,
+            stop,
+            draining,
+            grace,
+            _lock: lock,
+            _tidy: tidy,
+            _link: link,
+            _relay: relay,
+        })
     }
 
     /// Where it listens; the port is the real one when 0 was asked for.
@@ -231,6 +254,12 @@ impl Node {
             tracing::error!("the listener broke down: {e}");
         }
     }
+}
+
+fn redis_server(settings: &Settings) -> Result<Option<Server>, StartError> {
+    let Some(url) = &settings.redis else { return Ok(None) };
+    let ca = settings.redis_ca.as_ref().map(|ca| ca.expose().as_bytes().to_vec());
+    Server::at(url.expose(), ca).map(Some).map_err(StartError::Redis)
 }
 
 fn registry(

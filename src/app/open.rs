@@ -1,11 +1,13 @@
 //! Opens what a configuration names: the database, the task logs, the files.
 
 use super::StartError;
+use super::channel::Lent;
+use crate::bus::listen::Channel;
 use crate::config::{DatabaseUrl, FilesUrl, Migrate, Settings, Synchronous};
 use crate::store::files::Files;
 use crate::store::logs::{LogLimits, LogStore, PostgresLogs, SqliteLogs, beside};
 use crate::store::migrate::{Mode, Told};
-use crate::store::postgres::{PostgresOptions, PostgresStore};
+use crate::store::postgres::{PostgresChannel, PostgresOptions, PostgresStore};
 use crate::store::sqlite::{Durability, SqliteOptions, SqliteStore};
 use crate::store::{Store, StoreError};
 use std::path::Path;
@@ -23,6 +25,8 @@ pub(super) struct Opened {
     pub logs: Arc<dyn LogStore>,
     /// Uploads and results.
     pub files: Files,
+    /// What the database offers for word between nodes.
+    pub channel: Option<Arc<dyn Channel>>,
 }
 
 /// The file that one process has to itself, if the database is one.
@@ -60,7 +64,11 @@ async fn open_store_telling(settings: &Settings, mode: Mode, told: &mut Told<'_>
         FilesUrl::Folder(folder) => Files::in_folder(folder, store.clone())?,
         FilesUrl::S3(_) => return Err(StoreError::Unsupported("only file:// is available in this version").into()),
     };
-    Ok(Opened { store, logs, files })
+    let channel: Option<Arc<dyn Channel>> = match &settings.database.url {
+        DatabaseUrl::Postgres(url) => Some(Arc::new(Lent(PostgresChannel::new(PostgresOptions::new(url.expose()))))),
+        DatabaseUrl::Sqlite(_) | DatabaseUrl::MySql(_) => None,
+    };
+    Ok(Opened { store, logs, files, channel })
 }
 
 async fn open_tasks(settings: &Settings, mode: Mode, told: &mut Told<'_>) -> Result<Arc<dyn Store>, StoreError> {

@@ -99,7 +99,12 @@ mod tests {
         assert_eq!(lines[2], "2 faults");
 
         let (good, text) = checked("[redis]\nurl = \"redis://:hidden@127.0.0.1\"");
-        assert!(good && text.starts_with("note: redis.url: ") && !text.contains("hidden"), "{text}");
+        assert!(good && !text.contains("redis.url") && !text.contains("hidden"), "{text}");
+        let (good, text) = checked("[redis]\nurl = \"redis://:hidden@127.0.0.1/tasks\"\nca = \"no certificate\"");
+        assert!(
+            !good && text.contains("redis.url: ") && text.contains("redis.ca: ") && !text.contains("hidden"),
+            "{text}"
+        );
 
         let (good, text) = checked("[[actions]]\nkey = \"a\"\nhandler = { pull = true }");
         assert!(!good && text.starts_with("actions[0].handler.pull: "), "{text}");

@@ -82,7 +82,6 @@ impl Loaded {
                 );
             }
         };
-        note(settings.redis.is_some(), "redis.url", "fan-out by Redis is");
         note(self.given.contains("scheduler"), "scheduler", "schedules are");
         note(self.given.contains("packs"), "packs", "packs are");
         note(self.given.contains("outbound"), "outbound", "calls to other hosts are");

@@ -55,6 +55,8 @@ pub struct Settings {
     pub database: Database,
     /// Fan-out between nodes, when given.
     pub redis: Option<Secret>,
+    /// The certificates of those who vouch for it, PEM; none: those that the system trusts.
+    pub redis_ca: Option<Secret>,
     /// Where files are kept.
     pub files: FilesUrl,
     /// Where task logs are kept; none: beside the database.
@@ -140,10 +142,12 @@ impl Settings {
     }
 
     fn read(mut root: Section<'_>) -> Self {
+        let (redis, redis_ca) = sections::redis(root.section("redis"));
         let settings = Self {
             server: sections::server(root.section("server")),
             database: sections::database(root.section("database")),
-            redis: sections::redis(root.section("redis")),
+            redis,
+            redis_ca,
             files: sections::files(root.section("files")),
             logs: sections::logs(root.section("logs")),
             engine: sections::engine(root.section("engine")),

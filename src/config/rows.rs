@@ -100,6 +100,7 @@ pub const ROWS: &[Row] = &[
     row("database.synchronous", "\"full\"", "", OneOf(&["full", "normal"]), "SQLite only. `full` keeps every accepted task over a power loss; `normal` is faster and keeps it over a crash of the process only."),
     row("database.connections", "10", "connections", Range(2, 1000), "PostgreSQL only. The most connections of this node; its task logs take up to three more. All nodes together must stay below what the server allows."),
     row("redis.url", "", "redis:, rediss:", Free, "Optional fan-out and wake-up between nodes; never the truth."),
+    row("redis.ca", "", "secret, PEM", Free, "Who vouches for a `rediss:` server; those that the system trusts where none is given."),
     row("files.url", "\"file://data/files\"", "file:, s3:", Free, "Where uploads and artifacts are kept."),
     row("logs.url", "", "like database.url", Free, "Where task logs are kept. Empty: a file of their own beside a SQLite database, else the same database, so that log writes never hold up tasks."),
     row("engine.parallelism", "16", "chunks", Range(1, 1024), "Chunks that run at once on this node. Handlers wait more than they compute, so it is above the usual number of cores."),

@@ -189,18 +189,28 @@ pub(super) fn database(mut section: Section<'_>) -> Database {
     Database { url, migrate, synchronous, connections }
 }
 
-pub(super) fn redis(mut section: Section<'_>) -> Option<Secret> {
-    let url = section.secret("url");
+/// The address, and the certificates of those who vouch for the server.
+pub(super) fn redis(mut section: Section<'_>) -> (Option<Secret>, Option<Secret>) {
+    let (url, ca) = (section.secret("url"), section.secret("ca"));
     if let Some(url) = &url {
         section.cx.keep_password(url.expose());
-        if !Url::parse(url.expose())
-            .is_ok_and(|url| matches!(url.scheme(), "redis" | "rediss") && database::is_plain(&url))
-        {
+        if !Url::parse(url.expose()).is_ok_and(|url| {
+            matches!(url.scheme(), "redis" | "rediss") && database::is_plain(&url) && is_numbered(&url)
+        }) {
             section.fault("url", "must be an address such as redis://127.0.0.1:6379; in a password write @ as %40, # as %23, / as %2F, ? as %3F");
         }
     }
+    if ca.as_ref().is_some_and(|ca| !ca.expose().contains("-----BEGIN CERTIFICATE-----")) {
+        section.fault("ca", "must hold certificates in PEM, such as { file = \"redis-ca.pem\" }");
+    }
     section.finish();
-    url
+    (url, ca)
+}
+
+/// A Redis server has numbered databases and no others.
+fn is_numbered(url: &Url) -> bool {
+    let number = url.path().trim_start_matches('/');
+    number.is_empty() || number.parse::<u32>().is_ok()
 }
 
 pub(super) fn files(mut section: Section<'_>) -> FilesUrl {

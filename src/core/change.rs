@@ -2,9 +2,12 @@
 
 use super::ids::{Head, Revision, TaskId};
 use super::task::{RecordRef, Task};
+use serde::{Deserialize, Serialize};
 
-/// What a commit changed for somebody who watches.
-#[derive(Clone, Debug, PartialEq)]
+/// What a commit changed for somebody who watches. It travels between nodes as JSON, so that a field that a version adds has
+/// to be one that others can do without.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Change {
     /// A task is new or another one than before.
     Task(Box<Task>),

@@ -74,6 +74,10 @@ metrics! {
     SOCKETS "taskbell_sockets" Gauge [] "Open WebSockets of this node.";
     FRAMES "taskbell_frames_sent_total" Counter ["frame"] "Frames of the push that were written, by their kind.";
     SNAPSHOTS "taskbell_snapshots_read_total" Counter [] "Notification centers that were read from the database for the push.";
+    REDIS_UP "taskbell_redis_up" Gauge [] "1 while Redis brings what other nodes tell, else 0; absent without Redis.";
+    REDIS_EVENTS "taskbell_redis_events_total" Counter ["direction"] "Signals that were sent to other nodes and received from them by Redis.";
+    REDIS_LOST "taskbell_redis_lost_total" Counter [] "Signals that could not be sent to other nodes; these find them in the database.";
+    CAUGHT_UP "taskbell_changes_caught_up_total" Counter [] "Changes for the push that no other node told of and that were read off the database.";
     REQUESTS "taskbell_http_requests_total" Counter ["method", "route", "status"] "Requests by method, route template and status.";
     REQUEST_SECONDS "taskbell_http_request_seconds" Histogram ["route"] "From the head of a request to that of its answer.";
     PROBLEMS "taskbell_problems_total" Counter ["code"] "Requests that were refused or failed, by the code of the problem.";

@@ -107,7 +107,7 @@ pub enum Hold {
 }
 
 /// The concurrency key of a task, resolved: identity is (tenant, key), shared by all actions that name it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Concurrency {
     /// The key with its placeholders filled, 1–255 bytes.
     pub key: String,
@@ -219,7 +219,7 @@ pub struct Rows {
 }
 
 /// A stop that somebody asked for and that the running chunk has not confirmed yet.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StopRequest {
     /// Who asked.
     pub actor: String,
@@ -230,8 +230,8 @@ pub struct StopRequest {
 }
 
 /// One accepted request with all that taskbell knows of it but its documents (params, checkpoint, result), which are kept
-/// apart so that a change of state never rewrites them.
-#[derive(Clone, Debug, PartialEq)]
+/// apart so that a change of state never rewrites them. Its JSON is for other nodes only: it holds what no caller may see.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Task {
     /// Identity.
     pub id: TaskId,

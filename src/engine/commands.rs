@@ -4,7 +4,6 @@
 use super::group::{Group, Turn};
 use super::measure::{self, Stopwatch};
 use crate::bus::{LocalBus, Signal};
-use crate::core::change::Change;
 use crate::core::ids::TaskId;
 use crate::core::lifecycle::Ask;
 use crate::core::principal::Principal;
@@ -85,11 +84,12 @@ impl Commands {
 
 /// Tells the bus what a commit changed and rings for the claim loop where something may be due; passes the answer on.
 pub(super) fn announce<T>(bus: &LocalBus, wake: &Notify, written: Written<T>) -> T {
-    if written.changes.iter().any(|c| matches!(c, Change::Task(t) if t.claimable())) {
-        wake.notify_one();
-    }
     if !written.changes.is_empty() {
-        bus.publish(Signal::Changes(written.changes.into()));
+        let signal = Signal::Changes(written.changes.into());
+        if signal.wakes() {
+            wake.notify_one();
+        }
+        bus.publish(signal);
     }
     written.answer
 }

@@ -4,6 +4,7 @@
 //! merged there. When the bus tells that signals were missed, every connection gets new snapshots, spread over time.
 
 use super::door::{Door, Full, Inside};
+use super::elsewhere;
 use super::item::{Item, Renderer};
 use super::limits::Limits;
 use super::locked;
@@ -13,7 +14,7 @@ use super::room::{Room, RoomKey, RoomView};
 use super::session::{self, Opening};
 use super::snapshot::Snapshots;
 use super::socket::Socket;
-use crate::bus::{LocalBus, Signal, Subscription};
+use crate::bus::{Between, LocalBus, Signal, Subscription, Wake};
 use crate::core::ids::TaskId;
 use crate::core::principal::Principal;
 use crate::core::time::{Clock, Rng};
@@ -26,7 +27,7 @@ use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 /// How often the hub looks for what time alone has changed.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -50,6 +51,15 @@ pub struct HubParts {
     pub limits: Limits,
 }
 
+/// How signals of other nodes reach a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ways {
+    /// `off`, `ok`, `down` or `refused`.
+    pub redis: &'static str,
+    /// What wakes the node for their work: `redis`, `listen` or `poll`.
+    pub wake: &'static str,
+}
+
 /// The hub of a node.
 pub struct Hub {
     pub(super) store: Arc<dyn Store>,
@@ -59,7 +69,12 @@ pub struct Hub {
     pub(super) limits: Limits,
     pub(super) renderer: Renderer,
     pub(super) snapshots: Snapshots,
-    registry: Mutex<Registry>,
+    pub(super) registry: Mutex<Registry>,
+    /// Rung when another node changed something.
+    pub(super) elsewhere: Arc<Notify>,
+    /// How this node hears of others.
+    between: watch::Receiver<Between>,
+    wake: watch::Receiver<Wake>,
     /// Connections, those that have not said hello included.
     door: Arc<Door>,
     /// Set when the node drains.
@@ -81,13 +96,17 @@ impl Hub {
             rng,
             limits,
             registry: Mutex::default(),
+            elsewhere: Arc::default(),
+            between: bus.between(),
+            wake: bus.wake(),
             draining: watch::Sender::new(false),
         });
         tokio::spawn(listen(Arc::downgrade(&hub), bus.subscribe()));
+        tokio::spawn(tell_freshness(Arc::downgrade(&hub), bus.between()));
         tokio::spawn(look_at_credentials(Arc::downgrade(&hub), Duration::from_millis(hub.limits.credential_ms)));
         tokio::spawn(look_at_rooms(Arc::downgrade(&hub), Duration::from_millis(hub.limits.room_ms)));
         if !hub.store.capabilities().single_process {
-            tokio::spawn(look_at_heads(Arc::downgrade(&hub), Duration::from_millis(hub.limits.heads_ms)));
+            tokio::spawn(elsewhere::follow(Arc::downgrade(&hub), bus.between()));
         }
         hub
     }
@@ -111,6 +130,29 @@ impl Hub {
     #[must_use]
     pub fn limits(&self) -> &Limits {
         &self.limits
+    }
+
+    /// How signals of other nodes reach this one, in words.
+    #[must_use]
+    pub fn ways(&self) -> Ways {
+        let (between, wake) = (*self.between.borrow(), *self.wake.borrow());
+        let redis = match between {
+            Between::Nothing => "off",
+            Between::Refused => "refused",
+            Between::Down => "down",
+            Between::Up => "ok",
+        };
+        let wake = match (between, wake) {
+            (Between::Up, _) => "redis",
+            (_, Wake::Listen) => "listen",
+            (_, Wake::Poll) => "poll",
+        };
+        Ways { redis, wake }
+    }
+
+    /// Changes of other nodes come later than they should.
+    pub(super) fn is_late(&self) -> bool {
+        *self.between.borrow() == Between::Down
     }
 
     /// Ends the connections that came in by a credential (the hash of a key, of a session): it was taken back.
@@ -191,8 +233,9 @@ impl Hub {
             Signal::Changes(changes) => registry.dispatch(&changes, now),
             Signal::LogGrew { task, newest } => registry.log_grew(task, newest),
             Signal::Marked { tenant, owner } => registry.recount(&(tenant, owner)),
+            Signal::Elsewhere => self.elsewhere.notify_one(),
             Signal::Missed => {
-                tracing::warn!("the bus lost signals; all connections get new snapshots");
+                tracing::info!("signals were missed: all connections are compared with the database");
                 registry.mailboxes().for_each(|mailbox| mailbox.stale_all(now + self.jitter_ms()));
             }
         }
@@ -227,6 +270,14 @@ async fn listen(hub: Weak<Hub>, mut bus: Subscription) {
     }
 }
 
+/// Lets each connection tell its client when changes of other nodes begin to come late, and when they no longer do.
+async fn tell_freshness(hub: Weak<Hub>, mut between: watch::Receiver<Between>) {
+    while between.changed().await.is_ok() {
+        let Some(hub) = hub.upgrade() else { return };
+        locked(&hub.registry).mailboxes().for_each(|mailbox| mailbox.wake.notify_one());
+    }
+}
+
 /// Ends connections whose key or session was taken back elsewhere, whose user has changed, or whose session was idle for too
 /// long. While the database does not answer, nobody is sent away.
 async fn look_at_credentials(hub: Weak<Hub>, every: Duration) {
@@ -242,28 +293,6 @@ async fn look_at_credentials(hub: Weak<Hub>, every: Duration) {
         match hub.store.lost_credentials(&held, idle_since(hub.clock.now())).await {
             Ok(lost) => lost.iter().for_each(|credential| hub.revoke(credential)),
             Err(e) => tracing::debug!("keys and sessions could not be looked at: {e}"),
-        }
-    }
-}
-
-/// Hears from the database what other nodes committed: a head that does not arrive by the bus is healed by a snapshot. One
-/// statement for all who are connected here.
-async fn look_at_heads(hub: Weak<Hub>, every: Duration) {
-    let mut look = tokio::time::interval(every);
-    look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    loop {
-        look.tick().await;
-        let Some(hub) = hub.upgrade() else { return };
-        let owners = locked(&hub.registry).owners();
-        if owners.is_empty() {
-            continue;
-        }
-        match hub.store.heads(&owners).await {
-            Ok(heads) => {
-                let (registry, now) = (locked(&hub.registry), hub.clock.mono());
-                owners.iter().zip(heads).for_each(|(owner, head)| registry.expect(owner, head, now));
-            }
-            Err(e) => tracing::debug!("heads could not be read: {e}"),
         }
     }
 }

@@ -23,9 +23,11 @@ pub struct Limits {
     pub jitter_ms: u64,
     /// How long a head may be missing before the bus is taken to have lost it.
     pub gap_ms: u64,
-    /// How often the heads of those who are connected are read, where other nodes write to the same database and no bus tells
-    /// of it.
+    /// How often the change log is read for those who are connected, where other nodes write to the same database and do not
+    /// tell of it.
     pub heads_ms: u64,
+    /// The same while they do, for what got lost.
+    pub heads_calm_ms: u64,
     /// How often the rooms in which somebody stands are looked at, where other nodes write to the same database; and how often
     /// the counts of `ops` are read while its states change.
     pub room_ms: u64,
@@ -90,6 +92,7 @@ impl Default for Limits {
             jitter_ms: 1_000,
             gap_ms: 1_000,
             heads_ms: 500,
+            heads_calm_ms: 5_000,
             room_ms: 1_000,
             room_items: 50,
             snapshot_ms: 1_500,

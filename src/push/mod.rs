@@ -29,6 +29,7 @@
 
 mod counts;
 mod door;
+mod elsewhere;
 pub mod hub;
 pub mod item;
 pub mod limits;
@@ -43,7 +44,7 @@ pub mod socket;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-pub use hub::{Hub, HubParts};
+pub use hub::{Hub, HubParts, Ways};
 pub use limits::Limits;
 pub use session::{Authenticate, Identity, Opening};
 pub use socket::{Incoming, Lost, Outgoing, Socket};

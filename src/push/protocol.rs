@@ -224,7 +224,7 @@ impl ServerFrame<'_> {
 pub enum Live {
     /// As it should be.
     Ok,
-    /// The database does not answer; what was shown may be old.
+    /// The database does not answer, or what other nodes do comes late; what was shown may be old.
     Degraded,
 }
 

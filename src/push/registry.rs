@@ -11,18 +11,23 @@ use super::room::RoomKey;
 use super::rooms::Rooms;
 use crate::core::change::Change;
 use crate::core::eta::Activity;
-use crate::core::ids::{Head, TaskId};
+use crate::core::ids::{Head, Revision, TaskId};
 use crate::core::task::{RecordRef, Task};
 use crate::core::time::{Millis, Mono};
 use crate::core::view::activity;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+mod behind;
+
 /// Facts of ended tasks that are kept for an owner, against announcements that come the wrong way round.
 const ENDED_FACTS: usize = 1_024;
 
 /// Tenant and user.
 pub type OwnerKey = (String, String);
+
+/// What owners have to hear: changes, and the heads that arrive with them.
+type ForOwners = HashMap<OwnerKey, (Vec<Delivery>, Vec<Head>)>;
 
 /// What the connections of one owner share.
 #[derive(Debug, Default)]
@@ -41,6 +46,10 @@ struct OwnerEntry {
 struct Watched {
     mailboxes: Vec<Arc<Mailbox>>,
     facts: Option<Facts>,
+    /// Whose it is, and the revision that was the first to be shown.
+    shown: Option<(OwnerKey, Revision)>,
+    /// Up to where its log is known to have grown.
+    log: i64,
 }
 
 struct Stall {
@@ -140,13 +149,23 @@ impl Registry {
     /// what one connection read has not been announced to the others yet.
     pub fn shown<'a>(&mut self, tasks: impl Iterator<Item = &'a Task>) {
         for task in tasks {
+            if let Some(watched) = self.watched.get_mut(&task.id) {
+                let owner = || (task.tenant.clone(), task.owner.clone());
+                watched.shown.get_or_insert_with(|| (owner(), task.revision));
+            }
             self.note_stall(task);
         }
     }
 
     /// Brings what commits changed to all who watch.
     pub fn dispatch(&mut self, changes: &[Change], now: Mono) {
-        let mut mine: HashMap<OwnerKey, (Vec<Delivery>, Vec<Head>)> = HashMap::new();
+        let mine = self.sort_out(changes, now);
+        self.hand_out(mine, now);
+    }
+
+    /// Judges changes, brings them to those who watch the tasks, and answers what their owners have to hear.
+    fn sort_out(&mut self, changes: &[Change], now: Mono) -> ForOwners {
+        let mut mine = ForOwners::new();
         for change in changes {
             let (tenant, owner) = change.owner();
             let (id, key) = (change.task_id(), (tenant.to_owned(), owner.to_owned()));
@@ -180,6 +199,10 @@ impl Registry {
                 Change::Gone { .. } => drop(self.stalls.remove(&id)),
             }
         }
+        mine
+    }
+
+    fn hand_out(&self, mine: ForOwners, now: Mono) {
         for (key, (deliveries, heads)) in mine {
             let Some(entry) = self.owners.get(&key) else { continue };
             if deliveries.iter().any(|delivery| delivery.urgent) {
@@ -222,17 +245,6 @@ impl Registry {
     /// All mailboxes.
     pub fn mailboxes(&self) -> impl Iterator<Item = &Arc<Mailbox>> {
         self.connections.values().map(|connection| &connection.mailbox)
-    }
-
-    /// Who is connected.
-    pub fn owners(&self) -> Vec<OwnerKey> {
-        self.owners.keys().cloned().collect()
-    }
-
-    /// The head of an owner is said to be here.
-    pub fn expect(&self, owner: &OwnerKey, head: Head, now: Mono) {
-        let mailboxes = self.owners.get(owner).into_iter().flat_map(|entry| &entry.mailboxes);
-        mailboxes.for_each(|mailbox| mailbox.expect(head, now));
     }
 
     /// The mailboxes of connections that came in by a credential.

@@ -36,7 +36,7 @@ pub use kept::FileRow;
 use crate::core::change::Change;
 use crate::core::effect::{Effect, SqlValue};
 use crate::core::eta::UnitPrior;
-use crate::core::ids::{FencingToken, Head, TaskId};
+use crate::core::ids::{FencingToken, Head, Revision, TaskId};
 use crate::core::lifecycle::{Ask, ChunkEnd, Ended};
 use crate::core::picture::Point;
 use crate::core::principal::{Principal, Role};
@@ -319,6 +319,15 @@ pub struct Center {
     pub as_of: Millis,
 }
 
+/// Where the change log of an owner stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OwnerHeads {
+    /// That of the last commit.
+    pub head: Head,
+    /// That of the last commit that deleted tasks; 0 = there was none.
+    pub deleted: Head,
+}
+
 /// A mark that an owner sets on ended or opened items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
@@ -431,7 +440,12 @@ pub trait Store: Accounts + Send + Sync {
     /// The owner's head.
     async fn head(&self, tenant: &str, owner: &str) -> Result<Head>;
     /// The heads of many owners, in their order.
-    async fn heads(&self, owners: &[(String, String)]) -> Result<Vec<Head>>;
+    async fn heads(&self, owners: &[(String, String)]) -> Result<Vec<OwnerHeads>>;
+    /// Tasks of owners that changed after a head of theirs, at most `most` of each owner. What this version does not
+    /// understand is left out, and so are deleted tasks: those are told by [`OwnerHeads::deleted`].
+    async fn changed(&self, since: &[((String, String), Head)], most: usize) -> Result<Vec<Task>>;
+    /// The revisions of tasks; missing ones are left out.
+    async fn revisions(&self, ids: &[TaskId]) -> Result<BTreeMap<TaskId, Revision>>;
     /// The timeline of a task after a position.
     async fn events(&self, id: TaskId, after: i64, limit: usize) -> Result<Vec<TimelineEvent>>;
     /// The picture of a task: its points, in order, at most [`crate::core::picture::MOST`].

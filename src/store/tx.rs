@@ -131,8 +131,9 @@ pub trait Tx: Send {
     async fn remove_points(&mut self, tasks: &[TaskId]) -> Result<()>;
     /// What the last successes of an action took per unit: the prior that its estimates are told with.
     async fn prior(&mut self, tenant: &str, action: &str) -> Result<Option<UnitPrior>>;
-    /// Moves the heads of owners by one and answers the new ones.
-    async fn bump_heads(&mut self, owners: &[(String, String)]) -> Result<Vec<Head>>;
+    /// Moves the heads of owners by one and answers the new ones. `deleting` notes that tasks go with this commit, which no
+    /// row of theirs can tell afterwards.
+    async fn bump_heads(&mut self, owners: &[(String, String)], deleting: bool) -> Result<Vec<Head>>;
 
     /// Who holds these idempotency keys; locks the rows. A key without a row cannot be locked: whoever is slower to give it
     /// away is told so by [`Self::put_key_rows`].

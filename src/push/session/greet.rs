@@ -53,6 +53,7 @@ pub(super) async fn greet<'w, S: Socket>(
         expiry_told: false,
         visible: true,
         live: Live::Ok,
+        store_down: false,
         told: None,
         owed: false,
         topics: BTreeMap::new(),

@@ -108,7 +108,10 @@ struct Session<'w, S> {
     expires_at: Option<Millis>,
     expiry_told: bool,
     visible: bool,
+    /// What was told.
     live: Live,
+    /// The store did not answer when it was asked last.
+    store_down: bool,
     /// The head that the client has been told; never falls. Absent before the first snapshot.
     told: Option<Head>,
     /// Something was taken to be sent and could not be: the next snapshot goes out whatever its head.
@@ -164,7 +167,8 @@ impl<S: Socket> Session<'_, S> {
     fn due(&self) -> Mono {
         let now = self.now();
         let pending = self.place.mailbox.pending();
-        let at_once = (pending.revoked || pending.tell_drain || pending.logs).then_some(now);
+        let late = self.live != self.freshness();
+        let at_once = (late || pending.revoked || pending.tell_drain || pending.logs).then_some(now);
         [
             at_once,
             Some(self.pong_by.unwrap_or(self.ping_at)),
@@ -211,6 +215,7 @@ impl<S: Socket> Session<'_, S> {
         if pending.revoked {
             return Err(End::Close(close::NEW_TOKEN, "the identity was taken back"));
         }
+        self.tell_status().await?;
         if pending.tell_drain {
             let (retry_ms, spread_ms) = (self.hub.limits.drain_retry_ms, self.hub.limits.drain_spread_ms);
             self.wire.send(&ServerFrame::Drain { retry_ms, spread_ms }).await?;

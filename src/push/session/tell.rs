@@ -256,15 +256,24 @@ impl<S: Socket> Session<'_, S> {
     /// The store does not answer.
     pub(super) async fn degrade(&mut self) -> Result<(), End> {
         self.place.mailbox.stale_all(self.now() + AGAIN_MS + self.hub.jitter_ms());
-        self.status(Live::Degraded).await
+        self.store_down = true;
+        self.tell_status().await
     }
 
     /// It does.
     async fn recover(&mut self) -> Result<(), End> {
-        self.status(Live::Ok).await
+        self.store_down = false;
+        self.tell_status().await
     }
 
-    async fn status(&mut self, live: Live) -> Result<(), End> {
+    /// How fresh what this connection is told is.
+    pub(super) fn freshness(&self) -> Live {
+        if self.store_down || self.hub.is_late() { Live::Degraded } else { Live::Ok }
+    }
+
+    /// Tells it, where it is not what was told last.
+    pub(super) async fn tell_status(&mut self) -> Result<(), End> {
+        let live = self.freshness();
         if self.live == live {
             return Ok(());
         }

@@ -72,7 +72,7 @@ pub async fn delete(mut tx: Box<dyn Tx>, caller: &Principal, ids: &[TaskId]) -> 
     let ended: Vec<&Task> = tasks.iter().filter(|t| t.state.is_final()).collect();
     let owners: BTreeSet<(String, String)> = ended.iter().map(|t| (t.tenant.clone(), t.owner.clone())).collect();
     let owners: Vec<(String, String)> = owners.into_iter().collect();
-    let heads = if owners.is_empty() { Vec::new() } else { tx.bump_heads(&owners).await? };
+    let heads = if owners.is_empty() { Vec::new() } else { tx.bump_heads(&owners, true).await? };
     let mut changes = Vec::new();
     for task in &ended {
         let place = owners.iter().position(|(t, o)| *t == task.tenant && *o == task.owner);

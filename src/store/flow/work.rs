@@ -222,7 +222,7 @@ impl Work {
             owners.insert((entry.task.tenant.clone(), entry.task.owner.clone()));
         }
         let owners: Vec<(String, String)> = owners.into_iter().collect();
-        let heads = if owners.is_empty() { Vec::new() } else { tx.bump_heads(&owners).await? };
+        let heads = if owners.is_empty() { Vec::new() } else { tx.bump_heads(&owners, false).await? };
         let heads: BTreeMap<_, _> = owners.into_iter().zip(heads).collect();
         let (mut fresh, mut changed, mut tasks) = (Vec::new(), Vec::new(), BTreeMap::new());
         let mut drawn = Vec::new();

@@ -23,6 +23,7 @@ use crate::core::ids::{FencingToken, TaskId};
 use crate::core::time::Millis;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
 /// How much a line matters.
@@ -181,6 +182,17 @@ pub trait LogStore: Send + Sync {
     async fn append(&self, items: Vec<Append>) -> Result<Vec<Appended>>;
     /// A part of a task's log.
     async fn part(&self, task: TaskId, params: LogParams) -> Result<LogPart>;
+    /// The newest seqs of tasks that were given out; those without a log are left out.
+    async fn newest(&self, tasks: &[TaskId]) -> Result<BTreeMap<TaskId, i64>> {
+        let mut found = BTreeMap::new();
+        for task in tasks {
+            let part = self.part(*task, LogParams { before: Some(i64::MAX), limit: 1, ..LogParams::default() }).await?;
+            if part.newest > 0 {
+                found.insert(*task, part.newest);
+            }
+        }
+        Ok(found)
+    }
     /// Counts lines of a task that were lost on the way; their numbers stay missing.
     async fn note_dropped(&self, task: TaskId, count: i64) -> Result<()>;
     /// Forgets the logs of tasks. A writer that is still under way may begin one anew, which nobody can reach.

@@ -172,6 +172,16 @@ impl<D: Driver> LogStore for SqlLogs<D> {
         Ok(LogPart { items, dropped, newest })
     }
 
+    async fn newest(&self, tasks: &[TaskId]) -> Result<BTreeMap<TaskId, i64>> {
+        let mut found = BTreeMap::new();
+        for mut r in self.driver.rows(&self.statements.heads, values![tasks]).await? {
+            let task = row::task_id(&r.text()?.unwrap_or_default())?;
+            let (_tenant, _token) = (r.text()?, r.int()?);
+            found.insert(task, r.int()?.unwrap_or_default());
+        }
+        Ok(found)
+    }
+
     async fn note_dropped(&self, task: TaskId, count: i64) -> Result<()> {
         let mut books = self.open_books(&[task], BTreeSet::new()).await?;
         books.heads.entry(task).or_default().lose(count);

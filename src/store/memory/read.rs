@@ -3,13 +3,14 @@
 
 use super::super::tx::Tx;
 use super::super::{
-    Capabilities, Center, Counts, FileRow, ListParams, Page, Reach, Result, Store, StoreError, TEXT_CHARS, Usual,
+    Capabilities, Center, Counts, FileRow, ListParams, OwnerHeads, Page, Reach, Result, Store, StoreError, TEXT_CHARS,
+    Usual,
 };
 use super::MemoryStore;
 use super::tables::Tables;
 use super::tx::documents_of;
 use crate::core::effect::{Effect, SqlValue};
-use crate::core::ids::{Head, TaskId};
+use crate::core::ids::{Head, Revision, TaskId};
 use crate::core::picture::Point;
 use crate::core::task::{State, Task, TimelineEvent};
 use crate::core::time::Millis;
@@ -141,7 +142,7 @@ impl Store for MemoryStore {
         let more = found.len() > CENTER_ITEMS;
         found.truncate(CENTER_ITEMS);
         Ok(Center {
-            head: tables.heads.get(&(tenant.to_owned(), owner.to_owned())).copied().unwrap_or_default(),
+            head: tables.heads.get(&(tenant.to_owned(), owner.to_owned())).copied().unwrap_or_default().head,
             tasks: found.into_iter().cloned().collect(),
             more,
             counts: counts_of(&tables, &reach, false),
@@ -151,12 +152,28 @@ impl Store for MemoryStore {
 
     async fn head(&self, tenant: &str, owner: &str) -> Result<Head> {
         let owner = (tenant.to_owned(), owner.to_owned());
-        Ok(self.tables.lock().await.heads.get(&owner).copied().unwrap_or_default())
+        Ok(self.tables.lock().await.heads.get(&owner).copied().unwrap_or_default().head)
     }
 
-    async fn heads(&self, owners: &[(String, String)]) -> Result<Vec<Head>> {
+    async fn heads(&self, owners: &[(String, String)]) -> Result<Vec<OwnerHeads>> {
         let tables = self.tables.lock().await;
         Ok(owners.iter().map(|owner| tables.heads.get(owner).copied().unwrap_or_default()).collect())
+    }
+
+    async fn changed(&self, since: &[((String, String), Head)], most: usize) -> Result<Vec<Task>> {
+        let tables = self.tables.lock().await;
+        let of = |(owner, head): &(_, Head)| {
+            let ids = tables.owned.get(owner).into_iter().flatten();
+            let mut found: Vec<&Task> = ids.filter_map(|id| tables.task(*id)).filter(|t| t.head > *head).collect();
+            found.sort_by_key(|t| t.head);
+            found.into_iter().take(most).cloned().collect::<Vec<Task>>()
+        };
+        Ok(since.iter().flat_map(of).collect())
+    }
+
+    async fn revisions(&self, ids: &[TaskId]) -> Result<BTreeMap<TaskId, Revision>> {
+        let tables = self.tables.lock().await;
+        Ok(ids.iter().filter_map(|id| Some((*id, tables.task(*id)?.revision))).collect())
     }
 
     async fn events(&self, id: TaskId, after: i64, limit: usize) -> Result<Vec<TimelineEvent>> {

@@ -3,8 +3,8 @@
 //! must not grow with the number of rows that it does not touch.
 
 use super::super::tx::{DocumentKind, KeyName, KeyRow, SlotKey};
-use super::super::{ApiKey, FileRow, Session, Took, User, Usual};
-use crate::core::ids::{Head, TaskId};
+use super::super::{ApiKey, FileRow, OwnerHeads, Session, Took, User, Usual};
+use crate::core::ids::TaskId;
 use crate::core::picture::Point;
 use crate::core::task::{State, Task, TimelineEvent};
 use crate::core::time::Millis;
@@ -38,7 +38,7 @@ pub(super) struct Tables {
     /// Pictures, by instant.
     pub points: BTreeMap<TaskId, BTreeMap<Millis, Point>>,
     pub keys: BTreeMap<KeyName, KeyRow>,
-    pub heads: BTreeMap<Owner, Head>,
+    pub heads: BTreeMap<Owner, OwnerHeads>,
     pub api_keys: BTreeMap<String, ApiKey>,
     pub sessions: BTreeMap<String, Session>,
     pub users: BTreeMap<String, User>,

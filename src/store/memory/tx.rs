@@ -1,7 +1,7 @@
 //! The writing transaction in memory. Holding the tables is the lock.
 
 use super::super::tx::{CandidateParams, Document, DocumentKind, KeyName, KeyRow, SlotKey, Tx, Under};
-use super::super::{Mark, MarkParams, RenewParams, Renewed, Result, StoreError};
+use super::super::{Mark, MarkParams, OwnerHeads, RenewParams, Renewed, Result, StoreError};
 use super::tables::{Tables, Turn};
 use crate::core::concurrency::KeyUse;
 use crate::core::effect::Effect;
@@ -176,11 +176,13 @@ impl Tx for MemoryTx {
         Ok(self.tables.usual(tenant, action).prior)
     }
 
-    async fn bump_heads(&mut self, owners: &[(String, String)]) -> Result<Vec<Head>> {
+    async fn bump_heads(&mut self, owners: &[(String, String)], deleting: bool) -> Result<Vec<Head>> {
         let mut heads = Vec::with_capacity(owners.len());
         for owner in owners {
-            let head = self.tables.heads.get(owner).copied().unwrap_or_default().next();
-            self.set(|t| &mut t.heads, owner.clone(), Some(head));
+            let OwnerHeads { head, deleted } = self.tables.heads.get(owner).copied().unwrap_or_default();
+            let head = head.next();
+            let deleted = if deleting { head } else { deleted };
+            self.set(|t| &mut t.heads, owner.clone(), Some(OwnerHeads { head, deleted }));
             heads.push(head);
         }
         Ok(heads)

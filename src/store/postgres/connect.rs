@@ -56,7 +56,7 @@ impl PostgresOptions {
         Clock { shift_ms: self.clock_shift_ms.clone(), held: self.clock_held }
     }
 
-    fn connect(&self) -> Result<PgConnectOptions> {
+    pub(super) fn connect(&self) -> Result<PgConnectOptions> {
         // The library's words about a bad address may quote it.
         let options: PgConnectOptions = self
             .url

@@ -8,11 +8,13 @@
 //! An acknowledged commit survives a crash of the server unless the server's own `synchronous_commit` is off. With
 //! asynchronous replication a failover can lose acknowledged commits.
 
+mod channel;
 mod connect;
 mod fault;
 mod migrator;
 mod values;
 
+pub use channel::{PostgresChannel, PostgresListener};
 pub use connect::PostgresOptions;
 pub(super) use migrator::open_and_migrate;
 

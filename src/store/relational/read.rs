@@ -4,15 +4,16 @@ use super::super::retry::until_settled;
 use super::super::row::{self, Columns};
 use super::super::sql::like;
 use super::super::tx::Tx;
-use super::super::value::{Value, values};
+use super::super::value::{Batch, Value, values};
 use super::super::{
-    Capabilities, Center, Counts, FileRow, ListParams, Page, Reach, Result, Store, StoreError, TEXT_CHARS, Usual,
+    Capabilities, Center, Counts, FileRow, ListParams, OwnerHeads, Page, Reach, Result, Store, StoreError, TEXT_CHARS,
+    Usual,
 };
 use super::SqlStore;
 use super::driver::{Driver, Session as _};
 use super::tx::{SqlTx, documents, no_documents, owner_names, points, tasks, usual};
 use crate::core::effect::{Effect, SqlValue};
-use crate::core::ids::{Head, TaskId};
+use crate::core::ids::{Head, Revision, TaskId};
 use crate::core::picture::Point;
 use crate::core::task::{State, Task, TimelineEvent};
 use crate::core::time::Millis;
@@ -166,13 +167,34 @@ impl<D: Driver> Store for SqlStore<D> {
         head_of(self.driver.rows(&self.driver.statements().head, values![tenant, owner]).await?)
     }
 
-    async fn heads(&self, owners: &[(String, String)]) -> Result<Vec<Head>> {
+    async fn heads(&self, owners: &[(String, String)]) -> Result<Vec<OwnerHeads>> {
         let rows = self.driver.rows(&self.driver.statements().heads, values![owner_names(owners)]).await?;
         let mut heads = BTreeMap::new();
         for mut r in rows {
-            heads.insert((r.text()?.unwrap_or_default(), r.text()?.unwrap_or_default()), r.int()?.unwrap_or_default());
+            let owner = (r.text()?.unwrap_or_default(), r.text()?.unwrap_or_default());
+            let (head, deleted) = (r.int()?.unwrap_or_default(), r.int()?.unwrap_or_default());
+            heads.insert(owner, OwnerHeads { head: Head(head), deleted: Head(deleted) });
         }
-        Ok(owners.iter().map(|owner| Head(heads.get(owner).copied().unwrap_or_default())).collect())
+        Ok(owners.iter().map(|owner| heads.get(owner).copied().unwrap_or_default()).collect())
+    }
+
+    async fn changed(&self, since: &[((String, String), Head)], most: usize) -> Result<Vec<Task>> {
+        let since = Batch::of(since, |((tenant, owner), head), to| {
+            to.text(Some(tenant));
+            to.text(Some(owner));
+            to.int(Some(head.0));
+        });
+        let rows = self.driver.rows(&self.driver.statements().changed, values![since, most]).await?;
+        Ok(rows.into_iter().filter_map(|mut r| row::decode(&mut r).ok()).collect())
+    }
+
+    async fn revisions(&self, ids: &[TaskId]) -> Result<BTreeMap<TaskId, Revision>> {
+        let rows = self.driver.rows(&self.driver.statements().revisions, values![ids]).await?;
+        let mut found = BTreeMap::new();
+        for mut r in rows {
+            found.insert(row::task_id(&r.text()?.unwrap_or_default())?, Revision(r.int()?.unwrap_or_default()));
+        }
+        Ok(found)
     }
 
     async fn events(&self, id: TaskId, after: i64, limit: usize) -> Result<Vec<TimelineEvent>> {

@@ -174,9 +174,10 @@ impl<S: Session> Tx for SqlTx<S> {
         Ok(usual(self.session.rows(&self.statements.usual, values![tenant, action]).await?)?.prior)
     }
 
-    async fn bump_heads(&mut self, owners: &[(String, String)]) -> Result<Vec<Head>> {
+    async fn bump_heads(&mut self, owners: &[(String, String)], deleting: bool) -> Result<Vec<Head>> {
         let mut heads = BTreeMap::new();
-        for mut r in self.session.rows(&self.statements.bump_heads, values![owner_names(owners)]).await? {
+        let values = values![owner_names(owners), i64::from(deleting)];
+        for mut r in self.session.rows(&self.statements.bump_heads, values).await? {
             heads.insert((r.text()?, r.text()?), r.int()?.unwrap_or_default());
         }
         owners

@@ -1,6 +1,7 @@
 //! Whether the process lives, and whether it can do its work.
 
 use crate::core::ids::TaskId;
+use crate::push::Ways;
 use crate::store::logs::LogParams;
 use crate::web::state::AppState;
 use axum::Json;
@@ -36,6 +37,11 @@ pub struct NodeParts {
     pub logs: &'static str,
     /// `ok`, or `draining`.
     pub node: &'static str,
+    /// `off`, `ok`, `down`, or `refused` (a wrong password, a user without the right to the channel): without it changes of
+    /// other nodes come a little later, and nothing else.
+    pub redis: &'static str,
+    /// What wakes this node for work that another one took in: `redis`, `listen` (the database tells), or `poll`.
+    pub wake: &'static str,
 }
 
 /// Whether the process lives; looks at nothing else.
@@ -53,7 +59,9 @@ pub async fn readyz(State(state): State<AppState>) -> (StatusCode, Json<Readines
     let probe = LogParams { limit: 1, ..LogParams::default() };
     let logs = tokio::time::timeout(PATIENCE, state.logs.part(TaskId::new(), probe)).await.is_ok_and(|p| p.is_ok());
     let node = if state.is_draining() { "draining" } else { "ok" };
+    let Ways { redis, wake } = state.hub.ways();
     let ready = database && node == "ok";
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    (status, Json(Readiness { parts: NodeParts { database: word(database), logs: word(logs), node } }))
+    let parts = NodeParts { database: word(database), logs: word(logs), node, redis, wake };
+    (status, Json(Readiness { parts }))
 }

@@ -207,7 +207,8 @@ async fn p5_a_hidden_page_gets_ends_and_counts_but_no_progress() {
 
 #[tokio::test]
 async fn p5_a_frame_is_small_and_many_changes_come_in_several() {
-    let world = World::open().await;
+    // What the bus brings at once, and not what is read off the change log meanwhile.
+    let world = World::with(taskbell::push::Limits { heads_ms: 3_600_000, ..Default::default() }).await;
     let (mut peer, _) = world.watch("alice").await;
     let mut all = std::collections::BTreeSet::new();
     for _ in 0..90 {

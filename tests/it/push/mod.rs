@@ -3,6 +3,7 @@
 
 mod attacks;
 mod center;
+mod elsewhere;
 mod endings;
 mod hostile;
 mod leaks;

@@ -5,13 +5,13 @@ use super::fixture::*;
 use super::words::*;
 use serde_json::json;
 use std::collections::BTreeSet;
-use taskbell::core::ids::TaskId;
+use taskbell::core::ids::{Head, TaskId};
 use taskbell::core::lifecycle::Ask;
 use taskbell::core::principal::Role;
 use taskbell::core::submit::Submit;
 use taskbell::core::task::{ErrorKind, RecordRef, State};
 use taskbell::core::time::Millis;
-use taskbell::store::{FileRow, ListParams, Mark, MarkParams, Reach, SortBy, StoreError, TEXT_CHARS};
+use taskbell::store::{FileRow, ListParams, Mark, MarkParams, OwnerHeads, Reach, SortBy, StoreError, TEXT_CHARS};
 
 store_suite! {
     pages_by_keyset_hold_each_task_once_in_order_both_ways
@@ -24,6 +24,7 @@ store_suite! {
     marks_touch_only_the_owners_tasks
     an_end_is_unseen_again_after_a_resume
     a_head_moves_with_each_commit_that_changes_a_task_of_its_owner
+    the_change_log_of_an_owner_tells_what_changed_after_a_head_and_when_tasks_were_deleted
     places_in_the_queue_follow_the_order_of_claims
     what_an_action_usually_takes_is_the_median_of_its_last_successes
     the_next_due_instant_is_that_of_the_first_waiting_chunk
@@ -305,6 +306,30 @@ async fn a_head_moves_with_each_commit_that_changes_a_task_of_its_owner(f: &Fixt
     f.end(&claimed, done()).await;
     f.heard(f.store.delete(&bob(), vec![claimed.task.id]).await.unwrap());
     assert_eq!(heads().await, (4, 1));
+}
+
+async fn the_change_log_of_an_owner_tells_what_changed_after_a_head_and_when_tasks_were_deleted(f: &Fixture) {
+    let owner = |user: &str| ("acme".to_owned(), user.to_owned());
+    let heads = async || f.store.heads(&[owner("bob"), owner("nobody")]).await.unwrap();
+    let at = |head: i64, deleted: i64| OwnerHeads { head: Head(head), deleted: Head(deleted) };
+    let changed = async |since: i64, most: usize| {
+        let since = [(owner("bob"), Head(since)), (owner("nobody"), Head(0))];
+        f.store.changed(&since, most).await.unwrap().iter().map(|t| t.id).collect::<BTreeSet<_>>()
+    };
+    let (first, second) = (f.new_task(click()).await, f.new_task(click()).await);
+    f.submit(vec![by(&alice())]).await;
+    assert_eq!(heads().await, [at(2, 0), at(0, 0)]);
+    assert_eq!(changed(0, 9).await, BTreeSet::from([first, second]), "not those of another owner");
+    assert_eq!(changed(1, 9).await, BTreeSet::from([second]));
+    assert_eq!(changed(0, 1).await, BTreeSet::from([first]), "the earliest change of an owner first");
+    f.ask(first, Ask::Cancel).await;
+    assert_eq!(changed(2, 9).await, BTreeSet::from([first]), "a later change of it takes the place of the earlier");
+    f.heard(f.store.delete(&bob(), vec![first]).await.unwrap());
+    assert_eq!(heads().await[0], at(4, 4));
+    f.ask(second, Ask::Pause).await;
+    assert_eq!((heads().await[0], changed(3, 9).await), (at(5, 4), BTreeSet::from([second])));
+    let revisions = f.store.revisions(&[first, second]).await.unwrap();
+    assert_eq!(revisions.into_iter().collect::<Vec<_>>(), [(second, f.get(second).await.revision)]);
 }
 
 async fn places_in_the_queue_follow_the_order_of_claims(f: &Fixture) {

@@ -56,6 +56,7 @@ CREATE TABLE taskbell_heads (
     tenant text COLLATE C NOT NULL,
     owner text COLLATE C NOT NULL,
     head bigint NOT NULL,
+    deleted_head bigint NOT NULL,
     PRIMARY KEY (tenant, owner)
 );
 
@@ -191,6 +192,8 @@ CREATE INDEX taskbell_tasks_deadline ON public.taskbell_tasks USING btree (activ
 CREATE INDEX taskbell_tasks_due ON public.taskbell_tasks USING btree (due_at) WHERE (claimable = 1);
 
 CREATE INDEX taskbell_tasks_gate ON public.taskbell_tasks USING btree (tenant, concurrency_key, priority DESC, due_at, id) WHERE (gated = 1);
+
+CREATE INDEX taskbell_tasks_head ON public.taskbell_tasks USING btree (tenant, owner, head);
 
 CREATE INDEX taskbell_tasks_lease ON public.taskbell_tasks USING btree (lease_until) WHERE (lease_until IS NOT NULL);
 

@@ -52,7 +52,7 @@ CREATE INDEX taskbell_files_task ON taskbell_files (task_id) WHERE task_id IS NO
 CREATE TABLE taskbell_heads (
     tenant TEXT NOT NULL,
     owner TEXT NOT NULL,
-    head INTEGER NOT NULL,
+    head INTEGER NOT NULL, deleted_head INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (tenant, owner)
 ) WITHOUT ROWID;
 

@@ -56,7 +56,7 @@ async fn a_transaction_that_is_dropped_never_was(f: &Fixture) {
     tx.put_documents(&[Document { task: id, kind: DocumentKind::Params, body: body.clone() }]).await.unwrap();
     tx.put_documents(&[Document { task: id, kind: DocumentKind::Checkpoint, body }]).await.unwrap();
     tx.append_events(&[taskbell::core::task::TimelineEvent { seq: 9, ..before.2[0].clone() }]).await.unwrap();
-    tx.bump_heads(&[("acme".into(), "bob".into()), ("acme".into(), "new".into())]).await.unwrap();
+    tx.bump_heads(&[("acme".into(), "bob".into()), ("acme".into(), "new".into())], true).await.unwrap();
     tx.remove(&[id]).await.unwrap();
     drop(tx);
     assert_eq!(seen().await, before);

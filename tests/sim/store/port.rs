@@ -4,7 +4,7 @@ use super::{FaultyStore, fate};
 use async_trait::async_trait;
 use std::collections::BTreeMap;
 use taskbell::core::effect::{Effect, SqlValue};
-use taskbell::core::ids::{Head, TaskId};
+use taskbell::core::ids::{Head, Revision, TaskId};
 use taskbell::core::picture::Point;
 use taskbell::core::principal::Principal;
 use taskbell::core::submit::{Submit, Submitted};
@@ -14,8 +14,8 @@ use taskbell::core::view::Documents;
 use taskbell::store::tx::Tx;
 use taskbell::store::{
     AskParams, Asked, Capabilities, Center, ChunkCommit, ClaimParams, Claimed, Committed, Counts, FileRow, ListParams,
-    MarkParams, Page, Reach, RenewParams, Renewed, Report, Result, Store, StoreError, SweepParams, Usual, Written,
-    flow,
+    MarkParams, OwnerHeads, Page, Reach, RenewParams, Renewed, Report, Result, Store, StoreError, SweepParams, Usual,
+    Written, flow,
 };
 
 /// How often a verb begins anew after a conflict.
@@ -128,8 +128,16 @@ impl Store for FaultyStore {
         read!(self.head(tenant, owner))
     }
 
-    async fn heads(&self, owners: &[(String, String)]) -> Result<Vec<Head>> {
+    async fn heads(&self, owners: &[(String, String)]) -> Result<Vec<OwnerHeads>> {
         read!(self.heads(owners))
+    }
+
+    async fn changed(&self, since: &[((String, String), Head)], most: usize) -> Result<Vec<Task>> {
+        read!(self.changed(since, most))
+    }
+
+    async fn revisions(&self, ids: &[TaskId]) -> Result<BTreeMap<TaskId, Revision>> {
+        read!(self.revisions(ids))
     }
 
     async fn events(&self, id: TaskId, after: i64, limit: usize) -> Result<Vec<TimelineEvent>> {

@@ -142,9 +142,9 @@ impl Tx for FaultyTx {
         self.tx.prior(tenant, action).await
     }
 
-    async fn bump_heads(&mut self, owners: &[(String, String)]) -> Result<Vec<Head>> {
+    async fn bump_heads(&mut self, owners: &[(String, String)], deleting: bool) -> Result<Vec<Head>> {
         self.next(false).await?;
-        let heads = self.tx.bump_heads(owners).await?;
+        let heads = self.tx.bump_heads(owners, deleting).await?;
         self.changes.heads.extend(owners.iter().cloned().zip(heads.iter().copied()));
         Ok(heads)
     }

@@ -92,7 +92,7 @@ impl Desk {
             Signal::Changes(changes) => registry.dispatch(changes, now),
             Signal::Marked { tenant, owner } => registry.recount(&(tenant.clone(), owner.clone())),
             Signal::Missed => registry.mailboxes().for_each(|mailbox| mailbox.stale_all(now)),
-            Signal::LogGrew { .. } => {}
+            Signal::LogGrew { .. } | Signal::Elsewhere => {}
         }
     }
 }
