@@ -165,14 +165,10 @@ impl Hears {
             if let Err(e) = self.channel.tell(&proof).await {
                 return End::Fault(e);
             }
-            let until = tokio::time::Instant::now() + PROOF_TAKES;
-            loop {
-                match tokio::time::timeout_at(until, listener.next()).await {
-                    Ok(Ok(message)) if message == proof => break,
-                    Ok(Ok(message)) => self.take(&message),
-                    Ok(Err(e)) => return End::Fault(e),
-                    Err(_) => return End::Deaf,
-                }
+            match self.listen_for(&mut *listener, PROOF_TAKES, Some(&proof)).await {
+                Err(e) => return End::Fault(e),
+                Ok(false) => return End::Deaf,
+                Ok(true) => {}
             }
             if self.bus.set_wake(Wake::Listen) {
                 *told = false;
@@ -181,13 +177,22 @@ impl Hears {
                 self.wake.notify_one();
                 self.bus.pass_on(Signal::Elsewhere);
             }
-            let until = tokio::time::Instant::now() + PROVE_EVERY;
-            loop {
-                match tokio::time::timeout_at(until, listener.next()).await {
-                    Ok(Ok(message)) => self.take(&message),
-                    Ok(Err(e)) => return End::Fault(e),
-                    Err(_) => break,
-                }
+            if let Err(e) = self.listen_for(&mut *listener, PROVE_EVERY, None).await {
+                return End::Fault(e);
+            }
+        }
+    }
+
+    /// Takes what comes for so long, or until `proof` has come; answers whether it has.
+    async fn listen_for(&self, from: &mut dyn Listener, time: Duration, proof: Option<&str>) -> Result<bool, String> {
+        let mut over = std::pin::pin!(tokio::time::sleep(time));
+        loop {
+            tokio::select! {
+                () = &mut over => return Ok(false),
+                message = from.next() => match message? {
+                    message if Some(message.as_str()) == proof => return Ok(true),
+                    message => self.take(&message),
+                },
             }
         }
     }

@@ -8,7 +8,7 @@
 //! - a node that could not publish something says so (`lost`) as soon as it can, and the others look into the database;
 //! - a node whose subscription broke down looks into the database when it is back;
 //! - a node publishes a beat each second and has to hear it: a subscription that is there and brings nothing is found out
-//!   within [`DEAF_MS`], and made anew;
+//!   within [`DEAF_BEATS`], and made anew;
 //! - meanwhile, and now and then anyway, the change log is read, which needs none of this.
 //!
 //! # What it may cost
@@ -35,7 +35,7 @@ use serde_json::value::RawValue;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::task::AbortOnDropHandle;
 
 /// What may wait to be published, bytes.
@@ -44,8 +44,8 @@ const QUEUE_BYTES: usize = 4 * 1024 * 1024;
 const PIPELINE_BYTES: usize = 512 * 1024;
 /// How often a node tells itself that it is there.
 const BEAT_EVERY: Duration = Duration::from_secs(1);
-/// How long its own beat may be missing, ms.
-pub const DEAF_MS: u64 = 3_000;
+/// So many beats may be missing before the subscription counts as deaf.
+pub const DEAF_BEATS: u32 = 3;
 /// How long a connection, and an answer, may take.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Before the first and at most before another try, ms; a random half of it is left out.
@@ -53,6 +53,9 @@ const AGAIN_MS: u64 = 200;
 const AGAIN_AT_MOST_MS: u64 = 2_000;
 /// Before another try with a server that refuses.
 const AGAIN_WHEN_REFUSED: Duration = Duration::from_secs(60);
+
+/// How a certificate in PEM begins.
+const CERTIFICATE: &[u8] = b"-----BEGIN CERTIFICATE-----";
 
 /// A Redis server, not connected yet.
 #[derive(Clone)]
@@ -70,11 +73,18 @@ impl Server {
         let info = url.into_connection_info().map_err(fault)?;
         let client = match ca {
             None => Client::open(info).map_err(fault)?,
+            Some(pem) if !pem.windows(CERTIFICATE.len()).any(|part| part == CERTIFICATE) => {
+                return Err(no_certificate());
+            }
             Some(pem) => Client::build_with_tls(info, TlsCertificates { client_tls: None, root_cert: Some(pem) })
-                .map_err(|_| "the file of `ca` holds no certificate in PEM".to_owned())?,
+                .map_err(|_| no_certificate())?,
         };
         Ok(Self(client))
     }
+}
+
+fn no_certificate() -> String {
+    "`ca` holds no certificate in PEM".to_owned()
 }
 
 /// Publishes and listens until it is dropped.
@@ -314,20 +324,20 @@ impl Inner {
     /// Tells itself that it is there, and ends when it does not hear it.
     async fn beat(&self, heard: &watch::Sender<u64>) -> End {
         let mut beats = heard.subscribe();
-        let mut last = Instant::now();
         let mut ticks = interval(BEAT_EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut n = 0;
+        let (mut n, mut missing) = (0, 0);
         loop {
             tokio::select! {
+                biased;
+                Ok(()) = beats.changed() => missing = 0,
                 _ = ticks.tick() => {
-                    n += 1;
+                    if missing == DEAF_BEATS {
+                        return End::Fault("it brings nothing that is published".into());
+                    }
+                    (n, missing) = (n + 1, missing + 1);
                     self.outbox.put(vec![wire::beat(n)]);
                 }
-                Ok(()) = beats.changed() => last = Instant::now(),
-            }
-            if last.elapsed() >= Duration::from_millis(DEAF_MS) {
-                return End::Fault("it brings nothing that is published".into());
             }
         }
     }
@@ -380,7 +390,7 @@ mod tests {
         outbox.put(large());
         outbox.put(large());
         let left = outbox.take();
-        assert_eq!((left.len(), left[0].get()), (1, wire::lost().get()));
+        assert_eq!((left.len(), left[0].get()), (2, wire::lost().get()), "what came after it goes out");
         assert!(outbox.take().is_empty());
         assert_eq!(outbox.queue().bytes, 0);
     }

@@ -8,6 +8,7 @@
 mod acceptance;
 mod api;
 mod architecture;
+mod between;
 mod cli;
 mod deploy;
 mod docs;

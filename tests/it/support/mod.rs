@@ -9,6 +9,8 @@ pub mod node;
 pub mod postgres;
 #[allow(dead_code, reason = "the browser tests use it too, and each binary a part of it")]
 pub mod proxy;
+#[allow(dead_code, reason = "each binary uses a part of it")]
+pub mod redis;
 #[allow(dead_code, reason = "the browser tests use it too, and each binary a part of it")]
 pub mod server;
 pub mod socket;

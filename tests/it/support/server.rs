@@ -27,6 +27,8 @@ pub struct Spec {
     pub env: Vec<(String, String)>,
     /// The port; none = a free one.
     pub port: Option<u16>,
+    /// What of a node; none = everything.
+    pub role: Option<&'static str>,
 }
 
 impl Spec {
@@ -51,6 +53,12 @@ impl Spec {
         if self.env.iter().all(|(given, _)| given != name) {
             self.env.push((name.to_owned(), value.to_owned()));
         }
+    }
+
+    /// With this part of a node: `web` or `work`.
+    pub fn role(mut self, role: &'static str) -> Self {
+        self.role = Some(role);
+        self
     }
 
     /// On a port that is known before.
@@ -265,6 +273,9 @@ async fn launch(spec: &Spec, folder: &Path, port: u16) -> Child {
     let log = OpenOptions::new().create(true).append(true).open(log_file(folder, port)).unwrap();
     let mut command = taskbell(spec, folder, port);
     command.arg("serve");
+    if let Some(role) = spec.role {
+        command.args(["--role", role]);
+    }
     if spec.config.is_none() {
         command.arg("--demo");
     }
