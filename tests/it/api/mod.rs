@@ -13,4 +13,5 @@ mod openapi;
 mod page_rules;
 mod reads;
 mod rights;
+mod slow;
 mod submit;

@@ -66,6 +66,29 @@ async fn p2_revisions_rise_with_each_push_and_the_head_follows() {
 }
 
 #[tokio::test]
+async fn p2_what_is_known_of_another_database_counts_nothing_and_a_head_that_is_ahead_neither() {
+    let world = World::open().await;
+    let id = world.submit("alice").await.to_string();
+    let (_, first) = world.watch("alice").await;
+    let (epoch, head) = (&first["epoch"], first["head"].as_i64().unwrap());
+    for have in [
+        json!({"epoch": "another", "head": head}),
+        json!({"epoch": epoch, "head": head + 10}),
+        json!({"epoch": epoch, "head": head - 1}),
+        json!({"epoch": epoch, "head": -1}),
+        json!({"epoch": epoch}),
+        json!({"head": head}),
+    ] {
+        let mut peer = world.enter(user("alice"), have.clone()).await;
+        let snap = peer.frame("snap").await;
+        assert!(item(&snap, &id).is_some(), "{have}");
+        assert_eq!((&snap["epoch"], &snap["head"]), (epoch, &json!(head)), "{have}: the head may fall, for it is true");
+    }
+    let mut peer = world.enter(user("alice"), json!({"epoch": epoch, "head": head})).await;
+    peer.frame("same").await;
+}
+
+#[tokio::test]
 async fn p3_nothing_is_lost_between_the_registration_and_the_snapshot() {
     let world = World::open().await;
     let (id, token) = world.start("alice").await;
@@ -260,7 +283,7 @@ async fn p8_connections_of_one_user_share_one_reading_of_the_center() {
 }
 
 #[tokio::test]
-async fn a_ping_asks_for_a_sign_of_life_and_an_answered_one_keeps_the_connection() {
+async fn p7_a_ping_asks_for_a_sign_of_life_and_an_answered_one_keeps_the_connection() {
     let limits = taskbell::push::Limits { ping_ms: 50, pong_ms: 2_000, ..Default::default() };
     let world = World::with(limits).await;
     let (mut peer, _) = world.watch("alice").await;

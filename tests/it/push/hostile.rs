@@ -77,7 +77,7 @@ async fn p7_twenty_commands_a_second_are_followed_and_more_are_refused() {
 }
 
 #[tokio::test]
-async fn a_connection_that_does_not_say_hello_in_time_is_closed() {
+async fn p7_a_connection_that_does_not_say_hello_in_time_is_closed() {
     let world = World::with(Limits { hello_ms: 50, ..Default::default() }).await;
     let mut peer = world.connect(opening(Some(identity(user("alice")))));
     assert_eq!(peer.next().await, Seen::Closed(4409));
@@ -123,7 +123,7 @@ async fn p11_a_token_is_refreshed_in_place_and_not_by_somebody_elses() {
 }
 
 #[tokio::test]
-async fn an_identity_that_ends_ends_its_connection() {
+async fn p11_an_identity_that_ends_ends_its_connection() {
     let world = World::open().await;
     let mut alice = identity(user("alice"));
     alice.expires_at = Some(world.store.now().await.unwrap().plus(300));
@@ -146,7 +146,7 @@ async fn an_identity_that_ends_ends_its_connection() {
 }
 
 #[tokio::test]
-async fn what_is_taken_back_elsewhere_ends_its_connections_soon_and_no_others() {
+async fn p11_what_is_taken_back_elsewhere_ends_its_connections_soon_and_no_others() {
     let world = World::with(Limits { credential_ms: 50, ..Default::default() }).await;
     for hash in ["revoked", "kept"] {
         world.key(hash).await;
