@@ -19,10 +19,16 @@
 //! hidden page) and below a head that did not arrive yet (two commits may be announced the wrong way round). A head that
 //! stays missing for a second means that the bus lost something, and the snapshot is sent again.
 //!
+//! # Rooms
+//! `record:TYPE:ID` and `ops` show tasks of many owners, and so have no head. A [`room`] remembers which revision of a task was
+//! announced in it; whatever a look into the database finds above that is told to all who stand there, each once. What a look
+//! finds is what the bus lost, or what another node has committed. The rights of a caller are part of the room's key.
+//!
 //! # What it may cost
 //! An idle connection holds a small future, an empty mailbox and no channel. A busy one holds at most one change a task,
 //! shared with all other connections; a mailbox that would grow beyond its limit is emptied and the snapshot sent again. A
-//! frame that cannot be written for ten seconds ends the connection. So memory is bounded by construction.
+//! frame that cannot be written in time ends the connection, and none is larger than what may wait. So memory is bounded by
+//! construction. How many come in is counted at the `door`, by node and by address, before anything is said.
 //!
 //! Must never name a database driver or a route, never count up or down by itself (counts are read), and never tell a
 //! viewer of a task that it may not see.

@@ -5,7 +5,8 @@ use super::raw::{BINARY, CONTINUED, Got, PING, Raw, TEXT};
 use crate::support::eventually;
 use crate::support::server::{Client, Server, Spec};
 use serde_json::{Value, json};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+use tokio::net::TcpStream;
 
 const LIMIT: Duration = Duration::from_secs(30);
 const FRAME_BYTES: usize = 32 * 1024;
@@ -250,4 +251,78 @@ async fn k10_null_and_its_like_in_batches_over_http_are_refused_one_by_one() {
         }
     }
     assert_eq!(client.get("/api/v1/tasks").await.0, 200);
+}
+
+/// A number of the server's `/metrics`.
+async fn number(server: &Server, name: &str) -> f64 {
+    let text = reqwest::get(format!("{}/metrics", server.url())).await.unwrap().text().await.unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    line.unwrap_or_else(|| panic!("{name} is told")).parse().unwrap()
+}
+
+/// How long the slowest but one of many answers on a socket took.
+async fn slowest_answer(raw: &mut Raw) -> Duration {
+    let mut took = Vec::new();
+    for _ in 0..30 {
+        let start = Instant::now();
+        raw.say(r#"{"t":"sync"}"#).await;
+        raw.frame("snap").await;
+        took.push(start.elapsed());
+    }
+    took.sort();
+    took[took.len() - 2]
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn k5_sockets_whose_buffers_are_full_are_closed_and_cost_the_others_little() {
+    const STUCK: usize = 40;
+    let server = Spec::demo()
+        .env("TASKBELL__PUSH__WRITE_MS", "1000")
+        .env("TASKBELL__PUSH__COMMANDS_PER_SECOND", "1000")
+        .env("TASKBELL__PUSH__CONNECTIONS_PER_USER", "100")
+        .start()
+        .await;
+    let client = alice(&server).await;
+    // A center of nearly 200 KB, which no socket buffer holds many times.
+    let click = json!({"action": "recalculate-totals", "title": "字".repeat(200), "runAt": "2099-01-01T00:00:00.000Z"});
+    let (status, answer) = client.post("/api/v1/tasks/batch", &json!({"items": vec![click; 100]})).await;
+    assert!(status == 200 && answer["items"][99]["status"] == 201, "{answer}");
+    let mut healthy = entered(&server, &client.key).await;
+    let alone = slowest_answer(&mut healthy).await;
+    let before = number(&server, "taskbell_process_resident_memory_bytes").await;
+    let mut stuck: Vec<TcpStream> = Vec::new();
+    for _ in 0..STUCK {
+        let mut raw = Raw::open(&server, &client.key).await;
+        raw.say(HELLO).await;
+        for _ in 0..100 {
+            raw.say(r#"{"t":"sync"}"#).await;
+        }
+        // From here on nobody reads.
+        stuck.push(raw.into_inner());
+    }
+    let beside = slowest_answer(&mut healthy).await;
+    assert!(beside < alone * 10 + Duration::from_millis(500), "{alone:?} alone, {beside:?} beside {STUCK} stuck ones");
+    let grown = number(&server, "taskbell_process_resident_memory_bytes").await - before;
+    assert!(grown < 50.0 * 1024.0 * 1024.0, "{STUCK} sockets that stand still took {grown} bytes");
+    let closed = async || (number(&server, "taskbell_sockets").await <= 1.0).then_some(());
+    eventually("all that do not read are closed", LIMIT, closed).await;
+    healthy.say(r#"{"t":"sync"}"#).await;
+    healthy.frame("snap").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn p11_nothing_is_changed_over_the_socket() {
+    let server = Spec::demo().start().await;
+    let client = alice(&server).await;
+    let click = json!({"action": "recalculate-totals", "runAt": "2099-01-01T00:00:00.000Z"});
+    let task = client.submit(click).await;
+    let id = task["id"].as_str().unwrap();
+    let mut raw = entered(&server, &client.key).await;
+    for verb in ["cancel", "pause", "resume", "retry", "delete", "seen", "read", "archive", "submit"] {
+        raw.say(&json!({"t": verb, "id": id, "task": id, "ids": [id], "topic": format!("task:{id}")}).to_string())
+            .await;
+        assert_eq!(raw.frame("err").await["code"], "unknown-frame", "{verb}");
+    }
+    let (_, after) = client.get(&format!("/api/v1/tasks/{id}")).await;
+    assert_eq!((&after["state"], &after["revision"]), (&task["state"], &task["revision"]));
 }

@@ -71,6 +71,11 @@ impl Raw {
         raw
     }
 
+    /// The connection itself.
+    pub fn into_inner(self) -> TcpStream {
+        self.0
+    }
+
     /// Sends a frame as a client does: masked.
     pub async fn send(&mut self, last: bool, kind: u8, payload: &[u8]) {
         self.send_bits(if last { 0x80 } else { 0 } | kind, payload, true).await;
