@@ -80,7 +80,9 @@ export class TaskbellBell extends Widget {
     this.#groups = new Groups(part.rows, { titleOf: (id) => this.#center.tasks.get(id)?.title, onWaiting: (n) => this.#fresh(n) });
     listenForActs(part.rows, this.#center.tasks, (element) => this.#center.tasks.get(element.closest('[data-task]')?.dataset.task), (id, text) => this.#groups.note(id, text));
     part.rows.addEventListener('click', (event) => this.#read(event));
-    return h('section', { class: 'tb-panel', id: 'panel', part: 'panel', role: 'dialog', 'aria-label': t('bell.panel'), tabindex: '-1', hidden: true },
+    // The panel has the focus when it opens: the first item is one key away.
+    const onkeydown = (event) => event.target === this.#panel && this.#groups.page(event);
+    return h('section', { class: 'tb-panel', onkeydown, id: 'panel', part: 'panel', role: 'dialog', 'aria-label': t('bell.panel'), tabindex: '-1', hidden: true },
       h('div', { class: 'tb-panel-head' }, h('h2', {}, t('bell.panel')), part.read,
         iconButton('refresh', t('bell.refresh'), (event) => this.#refresh(event.currentTarget)),
         iconButton('cancel', t('ask.close'), () => this.#toggle(false))),

@@ -36,7 +36,7 @@ export class Groups {
       this.#pointerInside = false;
       this.#freed();
     });
-    root.addEventListener('keydown', (event) => this.#page(event));
+    root.addEventListener('keydown', (event) => this.page(event));
     root.addEventListener('focusout', () => queueMicrotask(() => this.#freed()));
   }
 
@@ -154,7 +154,7 @@ export class Groups {
   }
 
   /** Page Up and Page Down go from row to row, as in a feed. */
-  #page(event) {
+  page(event) {
     if (event.key !== 'PageDown' && event.key !== 'PageUp') return;
     const rows = [...this.root.querySelectorAll('.tb-row')].filter((row) => row.checkVisibility());
     const at = rows.findIndex((row) => row.contains(row.getRootNode().activeElement));

@@ -16,7 +16,8 @@ function makeFormats(tag) {
   return {
     number: new Intl.NumberFormat(tag, { maximumFractionDigits: 1 }),
     percent: new Intl.NumberFormat(tag, { style: 'percent', maximumFractionDigits: 0 }),
-    cardinal: new Intl.PluralRules(tag),
+    // By what is shown: 1.04 is written as 1, so it counts as 1.
+    cardinal: new Intl.PluralRules(tag, { maximumFractionDigits: 1 }),
     ordinal: new Intl.PluralRules(tag, { type: 'ordinal' }),
   };
 }

@@ -24,6 +24,7 @@ mod server;
 #[path = "../it/support/waiting.rs"]
 mod waiting;
 
+mod accessible;
 mod bell;
 mod center;
 mod connection;
@@ -50,6 +51,7 @@ pub(crate) use waiting::eventually;
 fn main() -> std::process::ExitCode {
     let tests = [
         bell::tests(),
+        accessible::tests(),
         center::tests(),
         forms::tests(),
         truth::tests(),

@@ -140,6 +140,20 @@ mod tests {
     }
 
     #[test]
+    fn styles_know_no_left_and_no_right() {
+        // Bars, ribbons and badges stand at the inline start or end, so that a page from right to left needs no rule of its own.
+        let sides = regex::Regex::new(
+            r"(?:margin|padding|border|inset)-(?:left|right)|[;{\s](?:left|right|float)\s*:|text-align:\s*(?:left|right)",
+        );
+        let sides = sides.unwrap();
+        assert!(sides.is_match("a { left: 0 }") && sides.is_match("margin-right: 1px"));
+        for name in ["taskbell.css", "pages.css"] {
+            let text = text(name);
+            assert_eq!(sides.find(&text).map(|found| found.as_str()), None, "{name}");
+        }
+    }
+
+    #[test]
     fn every_icon_that_is_used_is_drawn() {
         let sprite = text("icons.svg").unwrap();
         for (name, text) in scripts() {
