@@ -20,7 +20,11 @@ import { howTaken } from './taken.js';
 import { everySecond, serverNow } from './time.js';
 import { ended } from './words.js';
 
+/** A connection has 32 topics. What the caller starts is told without one; a longer list of buttons does not see others start. */
+const MOST_RECORDS = 16;
+
 let listing = null;
+let followed = 0;
 
 /** The actions that the caller may start, asked once for all buttons of a page. */
 function listed() {
@@ -74,7 +78,10 @@ export class TaskbellButton extends Widget {
     }
     const paint = () => this.#paint(record);
     this.untilGone(shared.tasks.subscribe(paint), everySecond(paint), shared.ends.follow(this, (each) => this.#isOurs(each)));
-    if (record) this.untilGone(shared.connection.subscribe(`record:${record.type}:${record.id}`));
+    if (record && followed < MOST_RECORDS) {
+      followed += 1;
+      this.untilGone(shared.connection.subscribe(`record:${record.type}:${record.id}`), () => (followed -= 1));
+    }
     paint();
   }
 
@@ -203,12 +210,23 @@ export class TaskbellButton extends Widget {
     if (focused && !away) this.#row.focus({ preventScroll: true });
   }
 
+  /** Its task was deleted: the button stands alone again. */
+  #clear() {
+    if (!this.#row) return;
+    this.#id = this.#row = null;
+    this.#internals.states.delete('row');
+    setAttribute(this.#part.rows, 'hidden', true);
+    setAttribute(this.#part.button, 'hidden', false);
+    this.#part.rows.replaceChildren();
+    this.#part.button.focus({ preventScroll: true });
+  }
+
   #paint(record) {
     const { tasks } = this.shared;
     const started = record && tasks.list().find((task) => !ended(task) && task.action === this.action?.key && task.record?.type === record.type && task.record.id === record.id);
     const shown = tasks.get(this.#id);
     if (started && started.id !== this.#id && (!shown || ended(shown))) return this.#show(started);
-    if (!shown) return;
+    if (!shown) return this.#clear();
     patchRow(this.#row, shown, serverNow(), { titleOf: (id) => tasks.get(id)?.title });
     this.#place(shown);
   }

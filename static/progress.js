@@ -97,7 +97,8 @@ export class TaskbellProgress extends Widget {
       this.#follow();
     }
     const task = tasks.get(this.#id);
-    if (!task) return;
+    // Deleted, or no longer the caller's to see: looked for anew.
+    if (!task) return void (this.#row && this.#start());
     if (!this.#row) this.#show(makeRow(task, serverNow()));
     this.#row ??= this.#frame.firstElementChild;
     patchRow(this.#row, task, serverNow());

@@ -1,9 +1,11 @@
 //! Scripts and styles without what only their readers need: comments, indentation, and white space between tokens.
 //!
-//! Renames nothing and joins no statements: a line break stays wherever it could end a statement, so a script means the
+//! Renames private names alone, which nothing outside their class can name, and joins no statements: a line break stays wherever it could end a statement, so a script means the
 //! same whether or not it ends them by semicolons. Texts, templates and regular expressions are kept byte for byte. A
 //! slash begins a regular expression unless a value stands before it; one directly after `)` or `}` counts as a division,
 //! and inside `${…}` of a template none is looked for.
+
+use std::collections::HashMap;
 
 /// Words after which a slash begins a regular expression, since they are no values.
 const BEFORE_REGEX: [&str; 12] =
@@ -15,6 +17,11 @@ const CLOSE: &str = "})].,;:?&|=";
 /// A script, smaller.
 #[must_use]
 pub fn script(source: &str) -> String {
+    code(source, &mut HashMap::new())
+}
+
+/// Code, with the short forms of the private names so far.
+fn code<'a>(source: &'a str, privates: &mut HashMap<&'a str, String>) -> String {
     let mut out = String::with_capacity(source.len());
     let (mut rest, mut word) = (source, "");
     let (mut space, mut broken) = (false, false);
@@ -39,10 +46,38 @@ pub fn script(source: &str) -> String {
         let regex = c == '/' && (!value || BEFORE_REGEX.contains(&word));
         let length = if regex { pattern(rest) } else { token(rest) };
         word = if is_word(c) { &rest[..length] } else { "" };
-        out.push_str(&rest[..length]);
+        match c {
+            '#' => {
+                let next = privates.len();
+                out.push_str(privates.entry(&rest[..length]).or_insert_with(|| short(next)));
+            }
+            '`' => template_into(&mut out, &rest[..length], privates),
+            _ => out.push_str(&rest[..length]),
+        }
         rest = &rest[length..];
     }
     out
+}
+
+/// The n-th private name: `#a` to `#z`, `#aa`, …
+fn short(n: usize) -> String {
+    let letter = char::from(b'a' + u8::try_from(n % 26).expect("below 26"));
+    if n < 26 { format!("#{letter}") } else { format!("{}{letter}", short(n / 26 - 1)) }
+}
+
+/// A template as it is, but for the code in it.
+fn template_into<'a>(out: &mut String, text: &'a str, privates: &mut HashMap<&'a str, String>) {
+    let mut rest = text;
+    while let Some((before, inner)) = rest.split_once("${") {
+        let length = braces(inner);
+        let Some(inside) = inner[..length].strip_suffix('}') else { break };
+        out.push_str(before);
+        out.push_str("${");
+        out.push_str(&code(inside, privates));
+        out.push('}');
+        rest = &inner[length..];
+    }
+    out.push_str(rest);
 }
 
 /// A style sheet, smaller. It must not hold the signs of a comment, or runs of spaces, inside a text.
@@ -164,13 +199,13 @@ mod tests {
             ("f(\n  x,\n  y,\n);\n", "f(x,y,);"),
             (
                 "class A {\n  static #b = 1;\n  get c() {\n    return this.#b;\n  }\n}\nnew A();",
-                "class A{static #b=1;get c(){return this.#b;}}\nnew A();",
+                "class A{static #a=1;get c(){return this.#a;}}\nnew A();",
             ),
             ("a + +b - -c", "a+ +b- -c"),
             ("const s = 'it''s // no', t = \"/* x */\"", "const s='it''s // no',t=\"/* x */\""),
             (
                 "return /[/'\"]\\/  x/gi.test(s) ? a / b / c : `  ${ f(`}`, { a: '`' }) }  `",
-                "return/[/'\"]\\/  x/gi.test(s)?a/b/c:`  ${ f(`}`, { a: '`' }) }  `",
+                "return/[/'\"]\\/  x/gi.test(s)?a/b/c:`  ${f(`}`,{a:'`'})}  `",
             ),
             ("x = a[1] / 2 / y; // 'half", "x=a[1]/2/y;"),
             ("list\n  .map((a) => a)\n  .filter(Boolean)", "list.map((a)=>a).filter(Boolean)"),
