@@ -63,6 +63,8 @@ pub enum Between {
     /// There is nothing between the nodes but the database; or there are no others.
     #[default]
     Nothing,
+    /// There should be something, and it has not been found out yet whether it works.
+    Trying,
     /// There is something, and it refuses: as if there were nothing.
     Refused,
     /// There should be something, and it does not work.

@@ -98,7 +98,7 @@ impl Relay {
     /// has work.
     #[must_use]
     pub fn start(server: Server, epoch: &str, bus: &LocalBus, wake: Arc<Notify>, rng: Arc<dyn Rng>) -> Self {
-        bus.set_between(Between::Down);
+        bus.set_between(Between::Trying);
         let outbox = Arc::new(Outbox::default());
         let relay = Inner {
             server,

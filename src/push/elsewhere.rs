@@ -62,7 +62,7 @@ pub(super) async fn follow(hub: Weak<Hub>, mut between: watch::Receiver<Between>
 fn rhythm_ms(hub: &Hub, between: &watch::Receiver<Between>) -> u64 {
     match *between.borrow() {
         Between::Up => hub.limits.heads_calm_ms,
-        Between::Down | Between::Refused | Between::Nothing => hub.limits.heads_ms,
+        Between::Nothing | Between::Trying | Between::Refused | Between::Down => hub.limits.heads_ms,
     }
 }
 

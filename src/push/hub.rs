@@ -56,7 +56,7 @@ pub struct HubParts {
 pub struct Ways {
     /// `off`, `ok`, `down` or `refused`.
     pub redis: &'static str,
-    /// What wakes the node for their work: `redis`, `listen` or `poll`.
+    /// What wakes the node for their work: `redis`, `listen` or `poll`; `local` where there are no others.
     pub wake: &'static str,
 }
 
@@ -139,10 +139,11 @@ impl Hub {
         let redis = match between {
             Between::Nothing => "off",
             Between::Refused => "refused",
-            Between::Down => "down",
+            Between::Trying | Between::Down => "down",
             Between::Up => "ok",
         };
         let wake = match (between, wake) {
+            _ if self.store.capabilities().single_process => "local",
             (Between::Up, _) => "redis",
             (_, Wake::Listen) => "listen",
             (_, Wake::Poll) => "poll",

@@ -220,7 +220,7 @@ async fn the_health_check_says_by_its_exit_status_whether_the_server_is_ready() 
     let folder = server.folder();
     let ran = taskbell(folder, &["ready", "--url", &server.url()], &[]).await;
     assert_eq!((ran.status, ran.err.as_str()), (0, ""));
-    assert_eq!(ran.out, "ready: database ok, logs ok, node ok\n");
+    assert_eq!(ran.out, "ready: database ok, logs ok, node ok, redis off, wake local\n");
     let nobody = format!("http://127.0.0.1:{}", free_port());
     let ran = taskbell(folder, &["ready"], &[("TASKBELL_URL", &nobody)]).await;
     assert_eq!((ran.status, ran.out.as_str()), (3, ""));

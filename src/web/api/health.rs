@@ -40,7 +40,8 @@ pub struct NodeParts {
     /// `off`, `ok`, `down`, or `refused` (a wrong password, a user without the right to the channel): without it changes of
     /// other nodes come a little later, and nothing else.
     pub redis: &'static str,
-    /// What wakes this node for work that another one took in: `redis`, `listen` (the database tells), or `poll`.
+    /// What wakes this node for work that another one took in: `redis`, `listen` (the database tells), or `poll`; `local` on
+    /// a SQLite file, which has one process.
     pub wake: &'static str,
 }
 

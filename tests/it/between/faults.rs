@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 const SOON: Duration = Duration::from_secs(30);
+const END: Duration = Duration::from_secs(120);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn n2_a_user_without_the_right_to_the_channel_is_told_in_one_line_and_the_nodes_go_on() {
@@ -18,12 +19,15 @@ async fn n2_a_user_without_the_right_to_the_channel_is_told_in_one_line_and_the_
     let node = || Spec::demo().env("TASKBELL__REDIS__URL", &format!("redis://tb:p%23x@127.0.0.1:{}", redis.port()));
     let (first, second) = (node().start_on(ground.clone()).await, node().start_on(ground.clone()).await);
     let client = first.client("user", "user").await;
-    client.until_any("/readyz", SOON, |ready| ready["parts"]["redis"] == "refused").await;
-    assert_eq!(client.get("/readyz").await.0, 200);
+    for server in [&first, &second] {
+        let client = Client::new(&server.url(), "");
+        client.until_any("/readyz", SOON, |ready| ready["parts"]["redis"] == "refused").await;
+        assert_eq!(client.get("/readyz").await.0, 200);
+    }
     let page = Page::open(&second, &client.key).await;
     let task = client.submit(json!({"action": "recalculate-totals"})).await;
     let id = task["id"].as_str().unwrap();
-    client.until(id, SOON, |task| task["state"] == "succeeded").await;
+    client.until(id, END, |task| task["state"] == "succeeded").await;
     eventually("the other node's page shows it", SOON, async || {
         (page.state(id).as_deref() == Some("succeeded")).then_some(())
     })
@@ -35,6 +39,17 @@ async fn n2_a_user_without_the_right_to_the_channel_is_told_in_one_line_and_the_
         assert!(lines.len() == 1 && lines[0].contains("&taskbell:*"), "{said}");
         assert!(!said.contains("p#x") && !said.contains("p%23x"), "{said}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_rights_that_the_docs_name_are_enough() {
+    let docs = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/operations.md")).unwrap();
+    let named = docs.split("`ACL SETUSER taskbell on >PASSWORD ").nth(1).and_then(|rest| rest.split('`').next());
+    let redis = Redis::start(&[&format!("user taskbell on >PASSWORD {}", named.expect("the docs name them"))]).await;
+    let url = format!("redis://taskbell:PASSWORD@127.0.0.1:{}", redis.port());
+    let server = Spec::demo().env("TASKBELL__REDIS__URL", &url).start().await;
+    let client = Client::new(&server.url(), "");
+    client.until_any("/readyz", SOON, |ready| ready["parts"]["redis"] == "ok").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

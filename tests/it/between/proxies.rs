@@ -12,6 +12,7 @@ use std::time::Duration;
 use tokio::process::{Child, Command};
 
 const SOON: Duration = Duration::from_secs(30);
+const END: Duration = Duration::from_secs(120);
 
 /// The only block of a language in the docs.
 fn block(language: &str) -> String {
@@ -82,7 +83,7 @@ async fn two_nodes_behind_the_nginx_of_the_docs_serve_requests_and_sockets_and_g
     first.terminate().await;
     let after = Page::open_by(port, &key).await;
     let task = submit().await;
-    client.until(&task, SOON, |task| task["state"] == "succeeded").await;
+    client.until(&task, END, |task| task["state"] == "succeeded").await;
     eventually("a page shows its end", SOON, async || {
         (after.state(&task).as_deref() == Some("succeeded")).then_some(())
     })
