@@ -48,6 +48,7 @@ async fn serve(loaded: &Loaded, role: Option<ServeRole>, natives: NativeHandlers
         Some(ServeRole::Web) => Role::Web,
         Some(ServeRole::Work) => Role::Work,
     };
+    raise_file_limit();
     let mut signals = Signals::new().map_err(StartError::Signals)?;
     let node = Node::start(Setup { loaded, natives, script_exe: None, role }).await?;
     announce(loaded, &node);
@@ -68,6 +69,14 @@ async fn serve(loaded: &Loaded, role: Option<ServeRole>, natives: NativeHandlers
     }
     tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)
+}
+
+/// Each open page is a file to the system, and the usual limit of 1,024 is meant for programs without any.
+fn raise_file_limit() {
+    match rlimit::increase_nofile_limit(u64::MAX) {
+        Ok(most) => tracing::debug!(most, "files that may be open at once"),
+        Err(e) => tracing::warn!("the limit of open files stays as it is: {e}"),
+    }
 }
 
 /// One line on standard output, for people and for whatever waits for the service to be up.

@@ -78,6 +78,8 @@ metrics! {
     REDIS_EVENTS "taskbell_redis_events_total" Counter ["direction"] "Signals that were sent to other nodes and received from them by Redis.";
     REDIS_LOST "taskbell_redis_lost_total" Counter [] "Signals that could not be sent to other nodes; these find them in the database.";
     CAUGHT_UP "taskbell_changes_caught_up_total" Counter [] "Changes for the push that no other node told of and that were read off the database.";
+    SNAPSHOT_READS "taskbell_snapshot_reads" Gauge [] "Readings of notification centers under way at this moment; the push makes at most 4 at once.";
+    SNAPSHOT_READS_MOST "taskbell_snapshot_reads_most" Gauge [] "The most of them that were under way at once since the start.";
     REQUESTS "taskbell_http_requests_total" Counter ["method", "route", "status"] "Requests by method, route template and status.";
     REQUEST_SECONDS "taskbell_http_request_seconds" Histogram ["route"] "From the head of a request to that of its answer.";
     PROBLEMS "taskbell_problems_total" Counter ["code"] "Requests that were refused or failed, by the code of the problem.";

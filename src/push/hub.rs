@@ -12,7 +12,7 @@ use super::mailbox::Mailbox;
 use super::registry::{NotTaken, Owner, OwnerKey, Registry};
 use super::room::{Room, RoomKey, RoomView};
 use super::session::{self, Opening};
-use super::snapshot::Snapshots;
+use super::snapshot::{Reads, Snapshots};
 use super::socket::Socket;
 use crate::bus::{Between, LocalBus, Signal, Subscription, Wake};
 use crate::core::ids::TaskId;
@@ -22,9 +22,8 @@ use crate::core::view::Catalogue;
 use crate::store::accounts::idle_since;
 use crate::store::logs::LogStore;
 use crate::store::{Result as Stored, Store};
-use std::future::Future;
+use futures_util::future::BoxFuture;
 use std::net::IpAddr;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
@@ -112,12 +111,8 @@ impl Hub {
     }
 
     /// Runs one connection to its end. The future is boxed, so that what spawns it stays small.
-    pub fn serve<S: Socket>(
-        self: &Arc<Self>,
-        socket: S,
-        opening: Opening,
-    ) -> Pin<Box<dyn Future<Output = ()> + Send + 'static>> {
-        Box::pin(session::serve(self.clone(), socket, opening))
+    pub fn serve<S: Socket>(self: &Arc<Self>, socket: S, opening: Opening) -> BoxFuture<'static, ()> {
+        session::serve(self.clone(), socket, opening)
     }
 
     /// How many connections are open.
@@ -154,6 +149,12 @@ impl Hub {
     /// Changes of other nodes come later than they should.
     pub(super) fn is_late(&self) -> bool {
         *self.between.borrow() == Between::Down
+    }
+
+    /// How many snapshots are being read.
+    #[must_use]
+    pub fn snapshot_reads(&self) -> Reads {
+        self.snapshots.reads()
     }
 
     /// Ends the connections that came in by a credential (the hash of a key, of a session): it was taken back.

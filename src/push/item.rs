@@ -2,6 +2,7 @@
 //!
 //! The ETA is told from the server's now, so a rendering serves others only for a moment ([`Limits::render_ms`]).
 
+use super::frames::Frames;
 use super::limits::Limits;
 use super::locked;
 use crate::core::ids::{Revision, TaskId};
@@ -24,6 +25,10 @@ pub struct Item {
     /// The task.
     pub task: Task,
     rendered: Mutex<Vec<Rendering>>,
+    /// Held by whoever reads what stands beside the task; the others wait for that rendering.
+    flight: tokio::sync::Mutex<()>,
+    /// Deltas that begin with it.
+    pub(super) frames: Frames,
 }
 
 #[derive(Debug)]
@@ -40,7 +45,7 @@ struct Rendering {
 impl Item {
     /// Not rendered yet.
     pub fn new(task: Task) -> Arc<Self> {
-        Arc::new(Self { task, rendered: Mutex::default() })
+        Arc::new(Self { task, rendered: Mutex::default(), flight: Default::default(), frames: Frames::default() })
     }
 
     fn stalled(&self, now: Millis) -> bool {
@@ -84,12 +89,21 @@ impl Renderer {
         Self { beside: BesideReader::new(store), catalogue, clock, keep_ms: limits.render_ms }
     }
 
-    /// The items as this viewer sees them, in their order. What stands beside them is read for all at once.
+    /// The items as this viewer sees them, in their order. What stands beside them is read for all at once, and once for all
+    /// who are told of the same change at the same moment: they wait at the first item that has no rendering yet.
     pub async fn render(&self, viewer: &Viewer, items: &[Arc<Item>]) -> Result<Vec<Arc<RawValue>>> {
         let class = viewer.class();
-        let now = self.clock.mono();
-        let kept = |item: &Arc<Item>| self.kept(item, &class, !viewer.principal.sees(&item.task), now);
-        let mut texts: Vec<Option<Arc<RawValue>>> = items.iter().map(kept).collect();
+        let look = || -> Vec<Option<Arc<RawValue>>> {
+            let now = self.clock.mono();
+            let kept = |item: &Arc<Item>| self.kept(item, &class, !viewer.principal.sees(&item.task), now);
+            items.iter().map(kept).collect()
+        };
+        let mut texts = look();
+        let Some(first) = texts.iter().position(Option::is_none) else {
+            return Ok(texts.into_iter().flatten().collect());
+        };
+        let _flight = items[first].flight.lock().await;
+        texts = look();
         let fresh: Vec<&Task> =
             items.iter().zip(&texts).filter(|(_, t)| t.is_none()).map(|(item, _)| &item.task).collect();
         let beside: HashMap<TaskId, Beside> =

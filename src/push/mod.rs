@@ -36,6 +36,7 @@
 mod counts;
 mod door;
 mod elsewhere;
+mod frames;
 pub mod hub;
 pub mod item;
 pub mod limits;

@@ -3,6 +3,7 @@
 //! Whoever asks has read the owner's head just before and names it; a kept snapshot serves exactly when it has that head or
 //! a newer one, and so holds all that was committed before it was asked for.
 
+use super::frames::Frames;
 use super::item::Item;
 use super::limits::Limits;
 use super::locked;
@@ -14,6 +15,7 @@ use crate::core::time::{Clock, Millis, Mono};
 use crate::store::{Result, Store};
 use metrics::counter;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::sync::Semaphore;
 
@@ -30,6 +32,8 @@ pub struct Snapshot {
     pub more: bool,
     /// The counts that belong to it.
     pub counts: CountsView,
+    /// Frames that were made of it.
+    pub(super) frames: Frames,
 }
 
 /// For what a snapshot of a center is wanted.
@@ -66,6 +70,15 @@ impl Wanted {
     }
 }
 
+/// How many readings are under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reads {
+    /// At this moment.
+    pub now: usize,
+    /// At once, at most, since the start.
+    pub most: usize,
+}
+
 /// One owner's reading under way, or the last one.
 type Flight = tokio::sync::Mutex<Option<(Mono, Arc<Snapshot>)>>;
 
@@ -75,14 +88,23 @@ pub struct Snapshots {
     clock: Arc<dyn Clock>,
     flights: Mutex<HashMap<OwnerKey, Arc<Flight>>>,
     gate: Semaphore,
+    places: usize,
+    most: AtomicUsize,
     keep_ms: u64,
 }
 
 impl Snapshots {
     /// Nothing read yet.
     pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, limits: &Limits) -> Self {
-        let gate = Semaphore::new(limits.snapshot_count);
-        Self { store, clock, flights: Mutex::default(), gate, keep_ms: limits.snapshot_ms }
+        let (places, keep_ms) = (limits.snapshot_count, limits.snapshot_ms);
+        let (gate, most) = (Semaphore::new(places), AtomicUsize::new(0));
+        Self { store, clock, flights: Mutex::default(), gate, places, most, keep_ms }
+    }
+
+    /// How many readings are under way.
+    pub fn reads(&self) -> Reads {
+        let now = self.places - self.gate.available_permits();
+        Reads { now, most: self.most.load(Ordering::Relaxed) }
     }
 
     /// A snapshot that holds everything up to `head` at least.
@@ -96,6 +118,7 @@ impl Snapshots {
             return Ok(snapshot.clone());
         }
         let _place = self.gate.acquire().await.expect("the gate is never closed");
+        self.most.fetch_max(self.reads().now, Ordering::Relaxed);
         let center = self.store.center(&owner.0, &owner.1).await?;
         counter!(metric::SNAPSHOTS).increment(1);
         let snapshot = Arc::new(Snapshot {
@@ -104,6 +127,7 @@ impl Snapshots {
             items: center.tasks.into_iter().map(Item::new).collect(),
             more: center.more,
             counts: CountsView(center.counts),
+            frames: Frames::default(),
         });
         *kept = Some((self.clock.mono(), snapshot.clone()));
         Ok(snapshot)

@@ -1,5 +1,6 @@
 //! The little that a session needs of a WebSocket, so that it knows no web framework and a test can be the other end.
 
+use bytes::Bytes;
 use std::future::Future;
 
 /// What came in.
@@ -18,8 +19,8 @@ pub enum Incoming {
 /// What goes out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outgoing {
-    /// A text frame.
-    Text(String),
+    /// A text frame: its UTF-8, which many connections may share.
+    Text(Bytes),
     /// The last frame.
     Close {
         /// One of the contract's close codes.
@@ -37,6 +38,7 @@ pub struct Lost;
 pub trait Socket: Send + 'static {
     /// The next frame; `None` when the peer is gone or has closed. Must be safe to drop and call again.
     fn receive(&mut self) -> impl Future<Output = Option<Incoming>> + Send;
-    /// Writes a frame and flushes it. Must not queue more than this one.
+    /// Writes a frame and flushes it. Must not queue more than this one. One that is dropped half-way is finished by the next
+    /// call, before that call's own frame.
     fn send(&mut self, frame: Outgoing) -> impl Future<Output = Result<(), Lost>> + Send;
 }

@@ -19,6 +19,7 @@ pub mod origin;
 pub mod pages;
 pub mod query;
 pub mod server;
+mod socket;
 pub mod state;
 pub mod ws;
 

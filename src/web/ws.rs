@@ -1,26 +1,25 @@
-//! `GET /api/v1/ws`: who may open the push, and the little that the hub needs of a WebSocket.
+//! `GET /api/v1/ws`: who may open the push.
 //!
 //! Proof comes from the session cookie on our own or a listed page, from an `Authorization` header, or from the first frame;
-//! never from the address. A cookie without an Origin proves nothing, since no page of ours sends it so. Buffers are small:
-//! the library's own cost 135 KB a connection.
+//! never from the address. A cookie without an Origin proves nothing, since no page of ours sends it so. What
+//! the request was made of is gone before the connection lives on: an idle one keeps what `socket` and the hub need.
 
 use super::auth::{self, Caller};
 use super::client::{self, Client};
 use super::error::{ApiError, Code};
 use super::origin::{self, From};
+use super::socket::Wire;
 use super::state::AppState;
 use crate::core::principal::Scope;
 use crate::push::protocol::SUBPROTOCOL;
-use crate::push::{Authenticate, Identity, Incoming, Lost, Opening, Outgoing, Socket};
-use axum::extract::State;
-use axum::extract::ws::rejection::WebSocketUpgradeRejection;
-use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade};
-use axum::http::{HeaderMap, header};
+use crate::push::{Authenticate, Identity, Opening};
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
+use hyper::upgrade::OnUpgrade;
 use std::sync::Arc;
-
-/// Read and write buffers of one connection, bytes.
-const BUFFER_BYTES: usize = 4 * 1024;
+use tokio_tungstenite::tungstenite::handshake::server::create_response_with_body;
 
 /// Opens the push, a WebSocket.
 ///
@@ -30,16 +29,20 @@ const BUFFER_BYTES: usize = 4 * 1024;
 pub async fn connect(
     State(state): State<AppState>,
     client: Client,
-    headers: HeaderMap,
-    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+    mut request: Request,
 ) -> Result<Response, ApiError> {
-    let upgrade = upgrade.map_err(|e| ApiError::new(Code::BadRequest).detail(e.body_text()))?;
-    let from_page = origin::of(&headers, &state.settings) != From::Nowhere;
-    let cookie = auth::cookie(&headers, state.settings.insecure_http).is_some();
+    let mut response = create_response_with_body(&request, Body::empty)
+        .map_err(|e| ApiError::new(Code::BadRequest).detail(e.to_string()))?;
+    let upgrade = request.extensions_mut().remove::<OnUpgrade>();
+    let upgrade =
+        upgrade.ok_or_else(|| ApiError::new(Code::BadRequest).detail("This connection cannot be upgraded."))?;
+    let headers = request.headers();
+    let from_page = origin::of(headers, &state.settings) != From::Nowhere;
+    let cookie = auth::cookie(headers, state.settings.insecure_http).is_some();
     if cookie && !from_page && !headers.contains_key(header::AUTHORIZATION) {
         return Err(ApiError::new(Code::OriginRefused).detail("A session needs the Origin of a page that may connect."));
     }
-    let caller = auth::caller(&state, &headers, from_page).await?;
+    let caller = auth::caller(&state, headers, from_page).await?;
     if caller.as_ref().is_some_and(|c| !c.principal.has(Scope::TasksRead)) {
         return Err(ApiError::new(Code::Forbidden).detail("The key does not carry the scope tasks:read."));
     }
@@ -48,15 +51,30 @@ pub async fn connect(
         address: client.address.map(client::network),
         authenticate: authenticate(state.clone()),
     };
-    let (incoming, pending) = (state.hub.limits().incoming_bytes, state.hub.limits().pending_bytes);
-    Ok(upgrade
-        .protocols([SUBPROTOCOL])
-        .read_buffer_size(BUFFER_BYTES)
-        .write_buffer_size(BUFFER_BYTES)
-        .max_write_buffer_size(pending)
-        .max_message_size(incoming)
-        .max_frame_size(incoming)
-        .on_upgrade(move |socket| state.hub.serve(Wire(socket), opening)))
+    if offers(headers, SUBPROTOCOL) {
+        let chosen = HeaderValue::from_static(SUBPROTOCOL);
+        response.headers_mut().insert(header::SEC_WEBSOCKET_PROTOCOL, chosen);
+    }
+    let hub = state.hub.clone();
+    // What the beginning needs goes with it, and the rest has its own size.
+    let begun = Box::pin(async move {
+        let upgraded = upgrade.await.ok()?;
+        let wire = Wire::over(upgraded, hub.limits()).await?;
+        Some(hub.serve(wire, opening))
+    });
+    tokio::spawn(async move {
+        let session = begun.await;
+        if let Some(session) = session {
+            session.await;
+        }
+    });
+    Ok(response)
+}
+
+/// Whether the client offers a subprotocol.
+fn offers(headers: &HeaderMap, name: &str) -> bool {
+    let offered = headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).into_iter();
+    offered.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(',')).any(|one| one.trim() == name)
 }
 
 fn identity(caller: Caller) -> Identity {
@@ -77,27 +95,4 @@ fn authenticate(state: AppState) -> Authenticate {
             found.ok().filter(|c| c.principal.has(Scope::TasksRead)).map(identity)
         })
     })
-}
-
-/// A WebSocket as the hub wants it.
-struct Wire(WebSocket);
-
-impl Socket for Wire {
-    async fn receive(&mut self) -> Option<Incoming> {
-        match self.0.recv().await? {
-            Ok(Message::Text(text)) => Some(Incoming::Text(text.to_string())),
-            Ok(Message::Binary(_)) => Some(Incoming::Binary),
-            Ok(Message::Ping(_) | Message::Pong(_)) => Some(Incoming::Control),
-            Ok(Message::Close(_)) => None,
-            Err(_) => Some(Incoming::Faulty),
-        }
-    }
-
-    async fn send(&mut self, frame: Outgoing) -> Result<(), Lost> {
-        let message = match frame {
-            Outgoing::Text(text) => Message::Text(text.into()),
-            Outgoing::Close { code, reason } => Message::Close(Some(CloseFrame { code, reason: reason.into() })),
-        };
-        self.0.send(message).await.map_err(|_| Lost)
-    }
 }

@@ -76,8 +76,13 @@ enum End {
 }
 
 /// Runs one connection to its end.
-pub(super) async fn serve<S: Socket>(hub: Arc<Hub>, socket: S, opening: Opening) {
-    let mut wire = Wire::new(socket, &hub.limits);
+pub(super) fn serve<S: Socket>(hub: Arc<Hub>, socket: S, opening: Opening) -> BoxFuture<'static, ()> {
+    // What a future is given it keeps in its own size, twice where it moves it: boxes are small.
+    let wire = Box::new(Wire::new(socket, &hub.limits));
+    Box::pin(run(hub, wire, Box::new(opening)))
+}
+
+async fn run<S: Socket>(hub: Arc<Hub>, mut wire: Box<Wire<S>>, opening: Box<Opening>) {
     let _inside = match hub.let_in(opening.address) {
         Ok(inside) => inside,
         Err(Full::Node) => return Box::pin(wire.farewell(close::OVERLOAD, "too many connections")).await,
@@ -85,16 +90,29 @@ pub(super) async fn serve<S: Socket>(hub: Arc<Hub>, socket: S, opening: Opening)
             return Box::pin(wire.farewell(close::TOO_MANY, "too many connections from this address")).await;
         }
     };
-    let end = match Box::pin(greet::greet(&hub, &mut wire, &opening)).await {
-        Err(end) => end,
-        Ok((mut session, have)) => match session.live(have).await {
+    let end = {
+        let (hub, wire) = (&hub, &mut *wire);
+        // What only the greeting needs goes with it.
+        let greeted = Box::pin(async move {
+            let (session, have) = greet::greet(hub, wire, &opening).await?;
+            Ok((Box::new(session), have))
+        });
+        match greeted.await {
             Err(end) => end,
-            Ok(never) => match never {},
-        },
+            Ok((mut session, have)) => match session.live(have).await {
+                Err(end) => end,
+                Ok(never) => match never {},
+            },
+        }
     };
     if let End::Close(code, reason) = end {
         tracing::debug!(code, reason, "a push connection is closed");
-        Box::pin(wire.farewell(code, reason)).await;
+        let mut draining = hub.draining();
+        tokio::select! {
+            () = Box::pin(wire.farewell(code, reason)) => {}
+            // A node that goes waits for nobody who may be asleep.
+            _ = draining.wait_for(|draining| *draining), if code == close::TOO_SLOW => {}
+        }
     }
 }
 
@@ -131,20 +149,26 @@ struct Session<'w, S> {
 impl<S: Socket> Session<'_, S> {
     async fn live(&mut self, have: Option<Have>) -> Result<Infallible, End> {
         Box::pin(self.tell_center(self.wanted(have))).await?;
+        let (mut timer, mut rings_at) = (std::pin::pin!(tokio::time::sleep(Duration::ZERO)), Mono(0));
         loop {
             let (now, due) = (self.now(), self.due());
             if due <= now {
                 Box::pin(self.work()).await?;
                 continue;
             }
-            let sleep = Duration::from_millis((due - now).min(LONGEST_SLEEP_MS));
+            // One that rings too early costs a look at what is due; to set it anew for each frame would cost more.
+            if timer.is_elapsed() || due < rings_at {
+                let sleep_ms = (due - now).min(LONGEST_SLEEP_MS);
+                timer.set(tokio::time::sleep(Duration::from_millis(sleep_ms)));
+                rings_at = now + sleep_ms;
+            }
             tokio::select! {
                 frame = self.wire.receive() => match frame {
                     Some(frame) => Box::pin(self.answer(frame)).await?,
                     None => return Err(End::Lost),
                 },
                 () = self.place.mailbox.wake.notified() => {}
-                () = tokio::time::sleep(sleep) => {}
+                () = timer.as_mut() => {}
             }
         }
     }

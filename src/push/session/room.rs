@@ -6,11 +6,10 @@
 use super::super::protocol::{ErrorCode, ServerFrame};
 use super::super::room::RoomKey;
 use super::super::socket::Socket;
-use super::tell::fitting;
+use super::tell::{Row, fitting};
 use super::{End, Session};
 use crate::core::ids::{Revision, TaskId};
 use crate::store::Result as Stored;
-use serde_json::value::RawValue;
 
 impl<S: Socket> Session<'_, S> {
     /// Topics of this connection beside `me`.
@@ -65,9 +64,9 @@ impl<S: Socket> Session<'_, S> {
     }
 
     /// Sends changes of a room, and its counts where they are wanted.
-    pub(super) async fn tell_room_changes(&mut self, slot: u16, items: &[&RawValue], counted: bool) -> Result<(), End> {
+    pub(super) async fn tell_room_changes(&mut self, slot: u16, rows: &[Row], counted: bool) -> Result<(), End> {
         let Some((topic, room)) = self.place.room(slot) else { return Ok(()) };
         let counts = room.counts().filter(|_| counted);
-        self.tell_changes(&topic, items, counts.as_deref(), None).await
+        self.tell_changes(&topic, rows, counts.as_ref(), None).await
     }
 }

@@ -3,6 +3,7 @@
 //! After each frame `told` is the head up to which the client has everything; it never falls. A store that does not answer
 //! is told as `status degraded`, once, and everything is sent anew when it answers again.
 
+use super::super::frames::Content;
 use super::super::hub::Hub;
 use super::super::item::{Item, Viewer};
 use super::super::mailbox::{Delivery, Lane, Taken, What};
@@ -13,12 +14,16 @@ use super::super::socket::Socket;
 use super::{End, Session};
 use crate::core::ids::{Head, TaskId};
 use crate::store::{Reach, Result as Stored};
+use bytes::Bytes;
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// How long after a failed reading the store is asked again, ms; jitter comes on top.
 const AGAIN_MS: u64 = 1_000;
+
+/// A changed task and how the viewer sees it.
+pub(super) type Row = (Arc<Item>, Arc<RawValue>);
 
 enum Center {
     Same(Head),
@@ -42,17 +47,16 @@ impl<S: Socket> Session<'_, S> {
             }
             Center::Snapshot(snapshot, texts) => {
                 self.told = self.told.max(Some(snapshot.head));
-                let (items, cut) = fitting(&texts, self.hub.limits.snapshot_bytes);
-                let frame = ServerFrame::Snap {
-                    topic: ME,
-                    epoch: self.hub.store.epoch(),
-                    head: self.told(),
-                    as_of: snapshot.as_of,
-                    items: &items,
-                    more: snapshot.more || cut,
-                    counts: Some(&snapshot.counts),
-                };
-                self.wire.send(&frame).await?;
+                let content = Content { topic: ME.into(), head: self.told(), texts, counts: None };
+                let (most, epoch) = (self.hub.limits.snapshot_bytes, self.hub.store.epoch());
+                let text = snapshot.frames.get(content, |content| {
+                    let (items, cut) = fitting(&content.texts, most);
+                    let (head, as_of, more) = (content.head, snapshot.as_of, snapshot.more || cut);
+                    let counts = Some(&snapshot.counts);
+                    let frame = ServerFrame::Snap { topic: ME, epoch, head, as_of, items: &items, more, counts };
+                    frame.text().into()
+                });
+                self.wire.send_made("snap", text).await?;
                 self.hub.shown(&snapshot.items);
                 snapshot.head
             }
@@ -162,8 +166,8 @@ impl<S: Socket> Session<'_, S> {
         let mut gone = BTreeSet::new();
         let mut mine = Vec::new();
         let mut watched = Vec::new();
-        let mut rooms: BTreeMap<u16, Vec<&RawValue>> = room_counts.iter().map(|slot| (*slot, Vec::new())).collect();
-        let mut texts = texts.iter();
+        let mut rooms: BTreeMap<u16, Vec<Row>> = room_counts.iter().map(|slot| (*slot, Vec::new())).collect();
+        let mut rows = items.iter().cloned().zip(texts);
         for (lane, change) in &changes {
             match &change.what {
                 What::Gone(revision) => {
@@ -175,40 +179,40 @@ impl<S: Socket> Session<'_, S> {
                     }
                 }
                 What::Is(item) => {
-                    let text: &RawValue = texts.next().expect("each item was rendered");
+                    let row = rows.next().expect("each item was rendered");
                     match lane {
-                        Lane::Me => mine.push(text),
-                        Lane::Task if self.viewer.principal.sees(&item.task) => watched.push((change.id, text)),
+                        Lane::Me => mine.push(row),
+                        Lane::Task if self.viewer.principal.sees(&item.task) => watched.push(row),
                         Lane::Task => {}
-                        Lane::Room(slot) => rooms.entry(*slot).or_default().push(text),
+                        Lane::Room(slot) => rooms.entry(*slot).or_default().push(row),
                     }
                 }
             }
         }
-        self.tell_changes(ME, &mine, counts.as_deref(), Some(head)).await?;
-        for (id, text) in watched {
-            let topic = format!("task:{id}");
-            let frame = ServerFrame::Delta { topic: &topic, head: self.told(), items: &[text], counts: None };
-            self.wire.send(&frame).await?;
+        self.tell_changes(ME, &mine, counts.as_ref(), Some(head)).await?;
+        for row in watched {
+            let topic = format!("task:{}", row.0.task.id);
+            self.tell_changes(&topic, &[row], None, None).await?;
         }
-        for (slot, items) in rooms {
-            self.tell_room_changes(slot, &items, room_counts.contains(&slot)).await?;
+        for (slot, rows) in rooms {
+            self.tell_room_changes(slot, &rows, room_counts.contains(&slot)).await?;
         }
         Ok(())
     }
 
-    /// Sends changes of a topic in frames of limited size; the last one carries the counts and the new head.
+    /// Sends changes of a topic in frames of limited size, each made once for all that are told the same; the last one
+    /// carries the counts and the new head.
     pub(super) async fn tell_changes(
         &mut self,
         topic: &str,
-        items: &[&RawValue],
-        counts: Option<&CountsView>,
+        rows: &[Row],
+        counts: Option<&Arc<CountsView>>,
         head: Option<Head>,
     ) -> Result<(), End> {
-        let mut rest = items;
+        let mut rest = rows;
         while !rest.is_empty() || counts.is_some() {
             let mut bytes = 0;
-            let fits = |text: &&&RawValue| {
+            let fits = |(_, text): &&Row| {
                 bytes += text.get().len() + 1;
                 bytes <= self.hub.limits.frame_bytes
             };
@@ -219,8 +223,14 @@ impl<S: Socket> Session<'_, S> {
             if last {
                 self.told = self.told.max(head);
             }
-            let counts = counts.filter(|_| last);
-            self.wire.send(&ServerFrame::Delta { topic, head: self.told(), items: now, counts }).await?;
+            let counts = counts.filter(|_| last).cloned();
+            let texts = now.iter().map(|(_, text)| text.clone()).collect();
+            let content = Content { topic: topic.into(), head: self.told(), texts, counts };
+            let text = match now.first() {
+                Some((item, _)) => item.frames.get(content, delta),
+                None => delta(&content),
+            };
+            self.wire.send_made("delta", text).await?;
             if last {
                 break;
             }
@@ -292,6 +302,12 @@ async fn read_center(hub: &Hub, key: &OwnerKey, viewer: &Viewer, told: Option<He
     let snapshot = hub.snapshots.read(key, head).await?;
     let texts = hub.renderer.render(viewer, &snapshot.items).await?;
     Ok(Center::Snapshot(snapshot, texts))
+}
+
+fn delta(content: &Content) -> Bytes {
+    let items: Vec<&RawValue> = content.texts.iter().map(|text| &**text).collect();
+    let (topic, head, counts) = (&content.topic, content.head, content.counts.as_deref());
+    ServerFrame::Delta { topic, head, items: &items, counts }.text().into()
 }
 
 fn item(change: &Delivery) -> Option<&Arc<Item>> {

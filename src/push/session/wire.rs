@@ -5,8 +5,12 @@ use super::super::protocol::{ErrorCode, ServerFrame, close};
 use super::super::socket::{Incoming, Outgoing, Socket};
 use super::End;
 use crate::core::metric;
+use bytes::Bytes;
 use metrics::counter;
 use std::time::Duration;
+
+/// A connection that was too slow for so many limits of one frame may still hear why.
+const TOO_SLOW_LIMITS: u32 = 6;
 
 /// One socket.
 pub(super) struct Wire<S> {
@@ -28,9 +32,14 @@ impl<S: Socket> Wire<S> {
 
     /// Writes a frame.
     pub async fn send(&mut self, frame: &ServerFrame<'_>) -> Result<(), End> {
-        match tokio::time::timeout(self.write_limit, self.socket.send(Outgoing::Text(frame.text()))).await {
+        self.send_made(frame.word(), frame.text().into()).await
+    }
+
+    /// Writes a frame that was made before, and maybe for others too.
+    pub async fn send_made(&mut self, word: &'static str, text: Bytes) -> Result<(), End> {
+        match tokio::time::timeout(self.write_limit, self.socket.send(Outgoing::Text(text))).await {
             Ok(Ok(())) => {
-                counter!(metric::FRAMES, "frame" => frame.word()).increment(1);
+                counter!(metric::FRAMES, "frame" => word).increment(1);
                 Ok(())
             }
             Ok(Err(_)) => Err(End::Lost),
@@ -44,13 +53,16 @@ impl<S: Socket> Wire<S> {
     }
 
     /// Closes, and reads on for a moment: a socket that is dropped with unread input is reset, and the close lost with it.
+    ///
+    /// A peer that was too slow may be asleep, and gets more time to hear why: what waits for it is the rest of one frame.
     pub async fn farewell(&mut self, code: u16, reason: &'static str) {
+        let limit = if code == close::TOO_SLOW { self.write_limit * TOO_SLOW_LIMITS } else { self.close_limit };
         let close = async {
             if self.socket.send(Outgoing::Close { code, reason }).await.is_ok() {
                 while self.socket.receive().await.is_some_and(|frame| frame != Incoming::Faulty) {}
             }
         };
         // A peer that does not even take the close is dropped.
-        let _ = tokio::time::timeout(self.close_limit, close).await;
+        let _ = tokio::time::timeout(limit, close).await;
     }
 }

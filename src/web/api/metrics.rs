@@ -70,6 +70,9 @@ async fn look(state: &AppState) {
         }
     }
     gauge!(metric::SOCKETS).set(state.hub.connection_count() as f64);
+    let reads = state.hub.snapshot_reads();
+    gauge!(metric::SNAPSHOT_READS).set(reads.now as f64);
+    gauge!(metric::SNAPSHOT_READS_MOST).set(reads.most as f64);
     if let Some(bytes) = resident_bytes() {
         gauge!(metric::MEMORY).set(bytes);
     }

@@ -56,7 +56,7 @@ impl Peer {
 
     pub async fn next(&mut self) -> Seen {
         match tokio::time::timeout(LIMIT, self.from.recv()).await.expect("a frame or the end comes in time") {
-            Some(Outgoing::Text(text)) => Seen::Frame(serde_json::from_str(&text).unwrap()),
+            Some(Outgoing::Text(text)) => Seen::Frame(serde_json::from_slice(&text).unwrap()),
             Some(Outgoing::Close { code, .. }) => Seen::Closed(code),
             None => Seen::Gone,
         }
