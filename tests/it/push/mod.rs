@@ -4,15 +4,20 @@
 
 mod attacks;
 mod center;
+mod crowd;
 mod elsewhere;
 mod endings;
 mod hostile;
 mod leaks;
+mod model;
+mod page;
 pub mod peer;
 mod raw;
+mod restart;
 mod rooms;
 mod slow;
 mod soak;
 mod socket;
+mod stalled;
 mod tasks;
 pub mod world;

@@ -1,10 +1,10 @@
 //! Many pages, a bus that loses and reorders, sockets that are cut, pages that hide: in the end every page shows what the
 //! database holds. The seed of a failing round is in its message.
 
+use super::model::Model;
 use super::peer::{LIMIT, Peer, Seen};
 use super::world::{World, user};
-use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use serde_json::json;
 use std::sync::{Arc, Mutex};
 use taskbell::bus::Signal;
 use taskbell::core::ids::{FencingToken, TaskId};
@@ -26,47 +26,6 @@ impl Dice {
 
     fn one_in(&mut self, n: usize) -> bool {
         self.below(n) == 0
-    }
-}
-
-/// What a page knows, kept by the rules of the protocol.
-#[derive(Default)]
-struct Model {
-    epoch: Value,
-    head: i64,
-    revisions: BTreeMap<String, i64>,
-    counts: Value,
-    fault: Option<String>,
-}
-
-impl Model {
-    fn take(&mut self, frame: &Value) {
-        let head = frame["head"].as_i64().unwrap_or(self.head);
-        match frame["t"].as_str().unwrap() {
-            "snap" => {
-                self.revisions.clear();
-                self.epoch = frame["epoch"].clone();
-            }
-            "delta" => {}
-            "gone" => drop(self.revisions.remove(frame["id"].as_str().unwrap())),
-            "same" | "ping" | "welcome" => return,
-            other => self.fault = Some(format!("{other}: {frame}")),
-        }
-        if head < self.head {
-            self.fault = Some(format!("the head fell from {} to {head}", self.head));
-        }
-        self.head = head;
-        for item in frame["items"].as_array().into_iter().flatten() {
-            let revision = item["revision"].as_i64().unwrap();
-            let known = self.revisions.entry(item["id"].as_str().unwrap().to_owned()).or_default();
-            if frame["t"] == "delta" && revision <= *known {
-                self.fault = Some(format!("revision {revision} after {known}"));
-            }
-            *known = revision.max(*known);
-        }
-        if let Some(counts) = frame.get("counts") {
-            self.counts = counts.clone();
-        }
     }
 }
 
@@ -95,10 +54,7 @@ impl Page {
 }
 
 async fn read(mut peer: Peer, model: Arc<Mutex<Model>>, mut seen: tokio::sync::watch::Receiver<bool>) {
-    let have = {
-        let model = model.lock().unwrap();
-        json!({"epoch": model.epoch, "head": model.head})
-    };
+    let have = model.lock().unwrap().have();
     peer.send(json!({"t": "hello", "have": have}));
     loop {
         tokio::select! {
@@ -109,7 +65,10 @@ async fn read(mut peer: Peer, model: Arc<Mutex<Model>>, mut seen: tokio::sync::w
                         peer.send(json!({"t": "pong"}));
                     }
                 }
-                other => break model.lock().unwrap().fault = Some(format!("{other:?}")),
+                other => {
+                    model.lock().unwrap().fault.get_or_insert(format!("{other:?}"));
+                    break;
+                }
             },
             changed = seen.changed() => match changed {
                 Ok(()) => peer.send(json!({"t": "view", "visible": *seen.borrow_and_update()})),
@@ -188,12 +147,9 @@ async fn t13_every_page_ends_with_what_the_database_holds() {
         for page in &pages {
             let truth = async || {
                 let center = world.store.center("t", &page.owner).await.unwrap();
-                let stored: BTreeMap<String, i64> =
-                    center.tasks.iter().map(|task| (task.id.to_string(), task.revision.0)).collect();
                 let model = page.model.lock().unwrap();
                 assert_eq!(model.fault, None, "seed {seed}, {}", page.owner);
-                let counted = model.counts["unseen"] == center.counts.unseen;
-                (counted && model.head == center.head.0 && model.revisions == stored).then_some(())
+                model.is(&center).then_some(())
             };
             crate::support::eventually(&format!("seed {seed}: {} is true", page.owner), LIMIT, truth).await;
         }
