@@ -103,7 +103,8 @@ pub async fn serve(kind: Kind, rooms: usize, users: usize, mut orders: mpsc::Unb
     for task in &mut tasks {
         node.until(*task, State::Running).await;
     }
-    let limits = Limits { node_connections: 20_000, user_connections: 100, ..Limits::default() };
+    let limits =
+        Limits { node_connections: 20_000, address_connections: 20_000, user_connections: 100, ..Limits::default() };
     let limits = match kind {
         Kind::Unpaced => Limits { progress_ms: 0, state_ms: 0, ..limits },
         _ => limits,
