@@ -29,6 +29,7 @@ export class TaskLog {
   #following = true;
   #missing = null;
   #capped = null;
+  #top = 0;
   #first = 0;
   #last = 0;
   #early = [];
@@ -41,6 +42,7 @@ export class TaskLog {
     const aloud = h('input', { type: 'checkbox', checked: preference('log'), onchange: (event) => setAttribute(this.#list, 'aria-live', event.target.checked ? 'polite' : 'off') });
     setAttribute(this.#list, 'aria-live', preference('log') ? 'polite' : 'off');
     this.#list.addEventListener('scroll', () => this.#scrolled(), { passive: true });
+    new ResizeObserver(() => this.arrived()).observe(this.#list);
     this.element = h('div', { class: 'tb-log-frame' },
       h('div', { class: 'tb-log-tools' },
         h('label', { class: 'tb-check' }, this.#box, t('log.follow')),
@@ -145,9 +147,13 @@ export class TaskLog {
     this.#offerEarlier(true);
   }
 
+  /** Only who goes up leaves the end; a place that was made narrower has moved nobody. */
   #scrolled() {
     const { scrollTop, clientHeight, scrollHeight } = this.#list;
     const atEnd = scrollTop + clientHeight >= scrollHeight - NEAR_END_PX;
+    const up = scrollTop < this.#top;
+    this.#top = scrollTop;
+    if (!atEnd && !up) return;
     this.#following = atEnd;
     this.#box.checked = atEnd;
     this.#latest.hidden = atEnd;

@@ -22,11 +22,16 @@ export function startRecord(root, shared) {
   const notes = new Map();
   const topic = `record:${type}:${id}`;
   const ours = ({ record }) => record?.type === type && record.id === id;
+  // Only what is newer than the first row is new: the rest belongs to other pages, of which the newest has no cursor.
+  const newest = !new URLSearchParams(location.search).has('cursor');
+  const place = (task) => `${task.createdAt} ${task.id}`;
+  const after = items[0] ? place(items[0]) : '';
+  const belongs = (task) => rows.has(task.id) || (newest && place(task) > after);
   tasks.merge(items);
   connection.subscribe(topic);
   const paint = () => {
     const known = tasks.list().filter(ours);
-    for (const task of known.toReversed()) {
+    for (const task of known.filter(belongs).toReversed()) {
       if (!rows.has(task.id)) {
         rows.set(task.id, makeRow(task, serverNow()));
         body.prepend(rows.get(task.id));
@@ -34,7 +39,7 @@ export function startRecord(root, shared) {
       patchRow(rows.get(task.id), task, serverNow(), { note: notes.get(task.id) ?? null });
     }
     setAttribute(root.querySelector('[data-part="empty"]'), 'hidden', rows.size > 0);
-    if (known[0]) patchChip(chip, known[0], serverNow());
+    if (newest && known[0]) patchChip(chip, known[0], serverNow());
     else if (rows.size === 0) setAttribute(chip, 'hidden', true);
   };
   connection.addEventListener('gone', ({ detail }) => {

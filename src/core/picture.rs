@@ -24,8 +24,9 @@ pub const MOST: usize = 120;
 pub const FIRST_MS: i64 = 2_000;
 /// With so many cells, two become one.
 const CELLS: i64 = 100;
-/// Points beside those of the cells: where work stopped or went on.
-const TURNS: i64 = MOST as i64 - CELLS - 2;
+/// So many points beside those of the cells, where work stopped or went on, are not looked for, and as many are left when
+/// somebody looks. Each of them has a line in the timeline, so their number is known without a look.
+const TURNS: i64 = (MOST as i64 - CELLS - 2) / 2;
 
 /// One point.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
@@ -88,7 +89,8 @@ pub fn due(before: &Task, after: &Task, now: Millis) -> Option<Due> {
         || before.takeovers != after.takeovers
         || (after.reclaims > 0 && before.under_way() != after.under_way());
     let moved = after.progress.updated_at == Some(now) && age_ms / length_ms > known_ms / length_ms;
-    match (turned || moved, turned || cell_ms(known_ms) != length_ms) {
+    let many = turned && after.event_count > TURNS;
+    match (turned || moved, many || cell_ms(known_ms) != length_ms) {
         (false, _) => None,
         (true, false) => Some(Due::Point),
         (true, true) => Some(Due::PointAndLook),

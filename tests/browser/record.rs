@@ -9,7 +9,8 @@ use serde_json::json;
 pub fn tests() -> Vec<Test> {
     browser_tests![
         the_chip_of_a_record_opens_the_center_on_its_task,
-        what_is_unknown_and_what_belongs_to_others_look_the_same
+        what_is_unknown_and_what_belongs_to_others_look_the_same,
+        the_pages_of_a_record_go_forward_and_back_over_the_same_tasks
     ]
 }
 
@@ -86,4 +87,37 @@ async fn what_is_unknown_and_what_belongs_to_others_look_the_same(stage: &Stage)
     assert_eq!((&shown[0], &shown[2]), (&shown[1], &shown[3]));
     assert!(shown[0].contains("It does not exist, or it is not yours to see."), "{}", shown[0]);
     assert!(shown[2].contains("No task has worked on this record yet."), "{}", shown[2]);
+}
+
+async fn the_pages_of_a_record_go_forward_and_back_over_the_same_tasks(stage: &Stage) {
+    let client = stage.client().await;
+    // They stay queued, so that nothing moves but the pages.
+    let record = json!({"type": "invoice", "id": "9"});
+    let task = json!({"action": "rebuild-index", "record": record, "runAt": "2199-01-01T00:00:00Z"});
+    let (_, answers) = client.post("/api/v1/tasks/batch", &json!({"items": vec![task; 120]})).await;
+    assert!(answers["items"].as_array().unwrap().iter().all(|item| item["status"] == 201), "{answers}");
+    stage.sign_in().await;
+    stage.open("/records/invoice/9").await;
+    let ids = "[...document.querySelectorAll('main [data-task]')].map((row) => row.dataset.task)";
+    let mut forward = Vec::new();
+    for page in 0..3 {
+        stage.until_live().await;
+        forward.push(stage.eval(ids).await);
+        if page < 2 {
+            stage.click("a[rel=next]").await;
+            stage.until(LIMIT, &format!("!{}.includes({ids}[0])", forward[page])).await;
+        }
+    }
+    let all: std::collections::BTreeSet<&str> =
+        forward.iter().flat_map(|page| page.as_array().unwrap()).map(|id| id.as_str().unwrap()).collect();
+    assert_eq!(all.len(), 120, "each task once");
+    for page in (0..2).rev() {
+        stage.driver().back().await.unwrap();
+        stage.until(LIMIT, &format!("JSON.stringify({ids}) === JSON.stringify({})", forward[page])).await;
+    }
+    for cursor in ["0", "-1", "9223372036854775807", "x"] {
+        stage.open(&format!("/records/invoice/9?cursor={cursor}")).await;
+        let said = stage.eval("document.querySelector('main').innerText").await;
+        assert!(said.as_str().unwrap().contains("This request cannot be read"), "{cursor}: {said}");
+    }
 }

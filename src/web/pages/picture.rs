@@ -16,6 +16,8 @@ use crate::core::view::TaskSummary;
 
 /// The most marks of a picture; of more the newest.
 const MARKS: usize = 60;
+/// About so many points are in the table that a page is written with; the script writes all of them when it is opened.
+const ROWS: usize = 40;
 
 /// A picture, ready for its template.
 pub struct Picture {
@@ -57,10 +59,16 @@ impl Picture {
             times: [scene.start, middle, lines.right].map(|at| page.watch.at(at)),
             say: say(page, row, &scene),
             legend: legend(page, &scene, &lines),
-            table: points.iter().map(|point| entry(page, point)).collect(),
+            table: table(points).map(|point| entry(page, point)).collect(),
             lines,
         })
     }
+}
+
+/// Every so-manieth point and the last one, so that the table stays below [`ROWS`].
+fn table(points: &[Point]) -> impl Iterator<Item = &Point> {
+    let step = points.len().div_ceil(ROWS).max(1);
+    points.iter().enumerate().filter(move |(at, _)| at % step == 0 || at + 1 == points.len()).map(|(_, point)| point)
 }
 
 fn entry(page: &Shell, point: &Point) -> Entry {

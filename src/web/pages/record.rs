@@ -27,6 +27,8 @@ pub struct RecordPage<'a> {
     title: String,
     link: Option<String>,
     rows: Vec<Row<'a>>,
+    /// The page of the newest tasks, which has the chip.
+    newest: bool,
     next: Option<String>,
     record_json: ScriptJson,
 }
@@ -47,9 +49,17 @@ impl<'a> RecordPage<'a> {
             title: page.w.fill("page.record", &args),
             link: url.and_then(safe_link).map(str::to_owned),
             rows: tasks.iter().map(|task| Row::new(task, page.w, &page.watch, &page.csrf)).collect(),
+            newest: !page.here.contains("cursor="),
             next,
             record_json: script_json(&json!({"type": record.kind, "id": record.id, "items": tasks})),
         }
+    }
+}
+
+impl<'a> RecordPage<'a> {
+    /// The record's newest task, where this is the page of it.
+    fn chip(&self) -> Option<&Row<'a>> {
+        self.rows.first().filter(|_| self.newest)
     }
 }
 

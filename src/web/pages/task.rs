@@ -204,7 +204,7 @@ fn turns(c: char) -> bool {
 /// How many lines of the log the page is written with; the script goes on from there.
 const LOG_LINES: usize = 200;
 /// How many steps of the timeline the page shows.
-const STEPS: i64 = 200;
+const STEPS: i64 = 100;
 
 /// `GET /tasks/{id}`
 ///
