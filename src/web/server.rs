@@ -23,8 +23,9 @@ use tower::ServiceExt as _;
 const HEAD_TIME: Duration = Duration::from_secs(10);
 /// Bytes that the head of a request may have.
 const HEAD_BYTES: usize = 64 * 1024;
-/// Connections that may wait to be taken; in a storm of reconnects the usual 128 cost seconds.
-const BACKLOG: u32 = 1_024;
+/// Connections that may wait to be taken, as far as the system allows. What does not fit into it is tried again by the
+/// peer's system after 1, 3, 7 and 15 s: in a storm of reconnects that is most of the time.
+const BACKLOG: u32 = 8_192;
 /// The pause after a connection could not be taken, as when there are no file handles left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
