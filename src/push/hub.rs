@@ -31,6 +31,9 @@ use tokio::sync::{Notify, watch};
 /// How often the hub looks for what time alone has changed.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
+/// So many times as long as a round of looks into rooms took, nobody looks into any.
+const ROUND_REST_FACTOR: u64 = 3;
+
 /// What a hub is made of.
 #[derive(Clone)]
 pub struct HubParts {
@@ -300,7 +303,8 @@ async fn look_at_credentials(hub: Weak<Hub>, every: Duration) {
 }
 
 /// Keeps the counts of rooms true, and hears from the database what other nodes have changed in them. A room whose last look
-/// took long rests for longer.
+/// took long rests for longer, and all of them after a long round: however many rooms there are, they take a small part of
+/// one connection's time.
 async fn look_at_rooms(hub: Weak<Hub>, every: Duration) {
     let mut look = tokio::time::interval(every);
     look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -313,6 +317,7 @@ async fn look_at_rooms(hub: Weak<Hub>, every: Duration) {
             (registry.rooms.all(), registry.rooms.uncounted())
         };
         let old = if alone { uncounted } else { all.clone() };
+        let begun = hub.clock.mono();
         for room in old.iter().filter(|room| !room.rests(hub.clock.mono())) {
             let looked = if alone { hub.count_room(room).await } else { hub.look_at_room(room).await };
             if let Err(e) = looked {
@@ -321,6 +326,9 @@ async fn look_at_rooms(hub: Weak<Hub>, every: Duration) {
             }
         }
         all.iter().for_each(|room| room.forget_reading());
+        let rest_ms = (hub.clock.mono() - begun) * ROUND_REST_FACTOR;
+        drop(hub);
+        tokio::time::sleep(Duration::from_millis(rest_ms)).await;
     }
 }
 
