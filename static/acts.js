@@ -47,7 +47,7 @@ async function act(name, task, tasks, button, note) {
   if (inFlight.has(key)) return;
   inFlight.add(key);
   try {
-    if (!(await confirmed(name, task, button))) return;
+    if (!(await confirmed(name, task, tasks, button))) return;
     button.setAttribute('data-pending', '');
     await send(name, task, tasks, button, note);
   } finally {
@@ -77,20 +77,23 @@ async function refreshed(id, tasks) {
 }
 
 /** The question before an act that loses or repeats something. A pause asks nothing: it can be taken back. */
-function confirmed(name, task, opener) {
-  const { current = 0, unit } = task.progress ?? {};
-  const count = current > 0 ? amount(current, unit) : null;
-  const asked = { opener, title: t(`ask.${name}.title`, { title: task.title }), no: t('ask.no') };
-  switch (name) {
-    case 'cancel':
-      return ask({ ...asked, text: count ? t('ask.cancel.kept', { count }) : t('ask.cancel.none'), yes: t('ask.cancel.yes'), no: t('ask.cancel.no'), danger: true });
-    case 'resume':
-      return ask({ ...asked, text: count ? t('ask.resume.from', { count }) : t('ask.resume.start'), yes: t('ask.resume.yes') });
-    case 'retry':
-      return ask({ ...asked, text: count ? t('ask.retry.risk', { count }) : t('ask.retry.clean'), yes: t('ask.retry.yes') });
-    case 'delete':
-      return ask({ ...asked, text: t('ask.delete.text'), yes: t('ask.delete.yes'), danger: true });
-    default:
-      return true;
-  }
+function confirmed(name, task, tasks, opener) {
+  const question = QUESTIONS[name];
+  if (!question) return true;
+  const text = () => question.text((tasks.get(task.id) ?? task).progress ?? {});
+  return ask({ opener, title: t(`ask.${name}.title`, { title: task.title }), text, yes: t(`ask.${name}.yes`), no: t(question.no ?? 'ask.no'), danger: question.danger });
+}
+
+/** What each question tells of what stays, goes on, or may be done twice. */
+const QUESTIONS = {
+  cancel: { danger: true, no: 'ask.cancel.no', text: (progress) => counted(progress, 'ask.cancel.kept', 'ask.cancel.none', 'ask.cancel.some') },
+  resume: { text: (progress) => counted(progress, 'ask.resume.from', 'ask.resume.start', 'ask.resume.start') },
+  retry: { text: (progress) => counted(progress, 'ask.retry.risk', 'ask.retry.clean', 'ask.retry.some') },
+  delete: { danger: true, text: () => t('ask.delete.text') },
+};
+
+/** The sentence with a count, that for nothing done, or that for work that is not counted in things. */
+function counted({ current = 0, unit }, some, none, uncounted) {
+  if (!(current > 0)) return t(none);
+  return unit === 'percent' ? t(uncounted) : t(some, { count: amount(current, unit) });
 }

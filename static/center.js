@@ -42,7 +42,7 @@ class Center {
     this.ends = new Ends(this.tasks);
     this.connection = new Connection({ who, busy: () => this.tasks.busy(), trueAt: page ? serverNow() : null });
     this.connection.addEventListener('snap', ({ detail }) => (detail.topic === 'me' ? this.tasks.replace(detail) : this.tasks.merge(detail.items)));
-    this.connection.addEventListener('delta', ({ detail }) => this.tasks.merge(detail.items ?? [], detail.topic === 'me' ? detail.counts : undefined));
+    this.connection.addEventListener('delta', ({ detail }) => this.tasks.merge(detail.items ?? [], detail.topic === 'me' ? (detail.counts ?? null) : undefined));
     this.connection.addEventListener('gone', ({ detail }) => this.tasks.remove(detail.id, detail.revision));
     this.connection.addEventListener('live', () => this.connection.live === 'signed-out' && this.#end());
     this.connection.addEventListener('who', ({ detail }) => this.#know(detail));
@@ -61,12 +61,13 @@ class Center {
   /** The same for all up to what the person was shown. */
   async markAll(kind) {
     const answer = await call('POST', `api/v1/notifications/${kind}`, { upTo: this.connection.head });
-    this.#marked(kind, this.tasks.list().filter((task) => task.finishedAt).map((task) => task.id), answer);
+    this.#marked(kind, this.tasks.mine().filter((task) => task.finishedAt).map((task) => task.id), answer);
   }
 
   #marked(kind, ids, { counts } = {}) {
     const mark = kind === 'archive' ? 'archived' : kind;
-    if (counts) this.tasks.merge([], counts);
+    // A live socket tells the counts itself, and may have told newer ones already.
+    if (counts && this.connection.live !== 'live') this.tasks.merge([], counts);
     this.tasks.mark(ids, mark);
     this.#channel?.postMessage({ kind: 'mark', mark, ids, counts });
   }

@@ -3,9 +3,11 @@
  *
  * Native `<dialog>`: Esc closes, the focus is kept inside and goes back to the opener. The focus starts on the safe
  * button, so that a blind Enter changes nothing. A dialog opens in the root of its opener, so that it finds its styles
- * inside a widget too. Must never act by itself: it only answers.
+ * inside a widget too. An opener that was drawn anew meanwhile is found again by what it does, else its row takes the
+ * focus. Must never act by itself: it only answers.
  */
-import { h } from './dom.js';
+import { h, setText } from './dom.js';
+import { everySecond } from './time.js';
 
 let count = 0;
 
@@ -22,9 +24,11 @@ export function makeDialog({ title, lead = '', small = false }) {
 export function openDialog(dialog, opener) {
   const root = opener?.getRootNode?.() ?? document;
   (root instanceof ShadowRoot ? root : document.body).append(dialog);
+  const row = opener?.closest?.('[data-task]');
   dialog.addEventListener('close', () => {
     dialog.remove();
-    if (opener?.isConnected) opener.focus({ preventScroll: true });
+    const again = opener?.isConnected ? opener : row?.querySelector(`[data-do="${CSS.escape(opener.dataset.do ?? '')}"]`);
+    (again ?? row)?.focus({ preventScroll: true });
   });
   dialog.addEventListener('click', (event) => {
     if (event.target === dialog) dialog.close();
@@ -32,11 +36,12 @@ export function openDialog(dialog, opener) {
   dialog.showModal();
 }
 
-/** Asks. Resolves to true only when the person chose `yes`. */
+/** Asks. `text` is a function, since what it tells may go on while the dialog is open. Resolves to true only for `yes`. */
 export function ask({ opener, title, text, yes, no, danger = false }) {
   return new Promise((resolve) => {
     let answer = false;
-    const dialog = makeDialog({ title, lead: text, small: true });
+    const dialog = makeDialog({ title, lead: text(), small: true });
+    const still = everySecond(() => setText(dialog.querySelector('p'), text()));
     const safe = h('button', { class: 'tb-button', type: 'button', onclick: () => dialog.close() }, no);
     const go = h('button', {
       class: 'tb-button', type: 'button', 'data-look': danger ? 'danger' : 'primary',
@@ -46,7 +51,10 @@ export function ask({ opener, title, text, yes, no, danger = false }) {
       },
     }, yes);
     dialog.append(h('div', { class: 'tb-dialog-body' }), h('div', { class: 'tb-dialog-foot' }, safe, go));
-    dialog.addEventListener('close', () => resolve(answer), { once: true });
+    dialog.addEventListener('close', () => {
+      still();
+      resolve(answer);
+    }, { once: true });
     openDialog(dialog, opener);
     safe.focus();
   });

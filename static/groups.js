@@ -1,41 +1,49 @@
 /**
  * Rows in groups, kept still while a person reads.
  *
- * Needs attention, running, queued, finished today, earlier; more than five like tasks of one action fold into one batch
- * row. A known row is patched in place. A row moves to another group, and a new one appears, only while neither pointer
- * nor focus is in the list; until then new ones wait and are counted for the "N new" button. Must never re-sort rows
- * that are on the screen: within a group the order is by creation, which does not change.
+ * Needs attention, running, queued, finished today, earlier; like tasks fold into batches (batch.js). A known row is
+ * patched in place. A row moves to another group, a new one appears and an old one goes only while neither pointer nor
+ * focus is in the list; until then new ones wait and are counted for the "N new" button, and what is gone says so in its
+ * place. Must never re-sort rows that are on the screen: within
+ * a group the order is by creation, which does not change.
  */
-import { h, icon, setAttribute, setText } from './dom.js';
-import { t } from './i18n.js';
+import { batchRows, folded, makeBatch, patchBatch } from './batch.js';
+import { h, setAttribute, setText } from './dom.js';
+import { number, t } from './i18n.js';
 import { makeRow, patchRow } from './row.js';
 import { serverNow } from './time.js';
-import { GROUPS, ended, groupOf } from './words.js';
+import { GROUPS } from './words.js';
 
-const BATCH_FROM = 6;
+/** How long an explanation stays on a row at least. */
+const NOTE_MS = 8_000;
 
 export class Groups {
-  #rows = new Map();
-  #sections = new Map();
+  #rows;
+  #sections;
+  #batches;
+  #batchOf;
   #notes = new Map();
   #titleOf;
   #onWaiting;
   #heading;
   #pointerInside = false;
   #unplaced = null;
-  #batches = new Map();
 
-  /** `root` is emptied and filled with groups. `onWaiting(n)` hears how many new tasks wait to be let in; `heading` is the level below the one that stands above the list. */
-  constructor(root, { titleOf = () => null, onWaiting = () => {}, heading = 'h3' } = {}) {
+  /**
+   * `root` holds the groups. `onWaiting(n)` hears how many new tasks wait to be let in; `heading` is the
+   * tag of a group's; `from` is what the server wrote there (adopt.js).
+   */
+  constructor(root, { titleOf = () => null, onWaiting = () => {}, heading = 'h3', from = {} } = {}) {
     this.root = root;
-    this.#heading = heading;
+    this.#rows = from.rows ?? new Map();
+    this.#sections = from.sections ?? new Map();
+    this.#batches = from.batches ?? new Map();
+    this.#batchOf = from.batchOf ?? new Map();
     this.#titleOf = titleOf;
     this.#onWaiting = onWaiting;
+    this.#heading = heading;
     root.addEventListener('pointerenter', () => (this.#pointerInside = true));
-    root.addEventListener('pointerleave', () => {
-      this.#pointerInside = false;
-      this.#freed();
-    });
+    root.addEventListener('pointerleave', () => this.leave());
     root.addEventListener('keydown', (event) => this.page(event));
     root.addEventListener('focusout', () => queueMicrotask(() => this.#freed()));
   }
@@ -45,32 +53,43 @@ export class Groups {
     return this.#rows;
   }
 
-  /** A sentence on a row, in place of its message, until its task changes again. */
+  /** The pointer is not in the list any more, or nobody sees it. */
+  leave() {
+    this.#pointerInside = false;
+    this.#freed();
+  }
+
+  /** A sentence on a row in place of its message: the answer to what a person just tried. */
   note(id, text) {
     const row = this.#rows.get(id);
     if (!row) return;
-    this.#notes.set(id, { text, revision: row.dataset.revision });
+    this.#notes.set(id, { text, until: performance.now() + NOTE_MS });
     setText(row.querySelector('[data-part="message"]'), text);
     setAttribute(row, 'data-note', true);
   }
 
-  /** Patches what is on the screen; places what is new or has moved, unless someone is in the list. `force` always places. */
-  show(tasks, now, force = false) {
+  /**
+   * Patches what is on the screen, or with `ids` only these; places what is new or has moved, unless someone is in the
+   * list. `force` always places. With `more` the ended groups go on beyond what is here.
+   */
+  show(tasks, now, { force = false, ids = null, more = false } = {}) {
     const wanted = new Map(tasks.map((task) => [task.id, task]));
-    for (const [id, row] of this.#rows) {
-      const task = wanted.get(id);
-      if (task) patchRow(row, task, now, this.#options(id, task));
+    for (const id of ids ?? this.#rows.keys()) {
+      const [row, task] = [this.#rows.get(id), wanted.get(id)];
+      if (row && task) {
+        setAttribute(row, 'data-gone', false);
+        patchRow(row, task, now, this.#options(id));
+      } else if (row) sayGone(row);
     }
-    const fresh = tasks.filter((task) => !this.#rows.has(task.id));
+    this.#patchBatches(wanted);
     if (!force && this.#occupied()) {
-      this.#unplaced = tasks;
-      this.#onWaiting(fresh.length);
-      this.#headings(tasks, now);
+      this.#unplaced = { tasks, more };
+      this.#onWaiting(tasks.filter((task) => !this.#rows.has(task.id)).length);
       return;
     }
     this.#unplaced = null;
     this.#onWaiting(0);
-    this.#place(tasks, now);
+    this.#place(tasks, now, more);
   }
 
   /** Whether pointer or focus is in the list, so that nothing may move. */
@@ -80,58 +99,55 @@ export class Groups {
   }
 
   #freed() {
-    if (this.#unplaced && !this.#occupied()) this.show(this.#unplaced, serverNow());
+    if (this.#unplaced && !this.#occupied()) this.show(this.#unplaced.tasks, serverNow(), { more: this.#unplaced.more });
   }
 
-  #options(id, task) {
+  #options(id) {
     const note = this.#notes.get(id);
-    if (note && note.revision !== String(task.revision)) this.#notes.delete(id);
+    if (note && performance.now() > note.until) this.#notes.delete(id);
     return { titleOf: this.#titleOf, note: this.#notes.get(id)?.text ?? null };
   }
 
-  #place(tasks, now) {
+  #place(tasks, now, more) {
     const wanted = new Set(tasks.map((task) => task.id));
     for (const [id, row] of this.#rows) {
       if (wanted.has(id)) continue;
       row.remove();
       this.#rows.delete(id);
     }
-    const grouped = Map.groupBy(tasks, (task) => groupOf(task, now));
-    for (const name of GROUPS) this.#fill(name, grouped.get(name) ?? [], now);
+    this.#batchOf.clear();
+    const grouped = Map.groupBy(folded(tasks, now), (part) => part.group);
+    for (const name of GROUPS) this.#fill(name, grouped.get(name) ?? [], now, more);
   }
 
-  #fill(name, tasks, now) {
+  #fill(name, parts, now, more) {
+    if (parts.length === 0 && !this.#sections.has(name)) return;
     const section = this.#section(name);
-    setAttribute(section.element, 'hidden', tasks.length === 0);
-    setText(section.count, String(tasks.length));
-    const nodes = [];
-    for (const part of folded(tasks)) {
-      if (part.length < BATCH_FROM) nodes.push(...part.map((task) => this.#row(task, now)));
-      else nodes.push(this.#batch(name, part, now));
-    }
-    arrange(section.list, nodes);
+    const n = parts.reduce((sum, part) => sum + part.tasks.length, 0);
+    setAttribute(section.element, 'hidden', n === 0);
+    setText(section.count, more && (name === 'today' || name === 'earlier') ? t('group.more', { n }) : number(n));
+    arrange(section.list, parts.map((part) => (part.key ? this.#batch(part, now) : this.#row(part.tasks[0], now))));
   }
 
   #row(task, now) {
-    if (!this.#rows.has(task.id)) this.#rows.set(task.id, makeRow(task, now, this.#options(task.id, task)));
+    if (!this.#rows.has(task.id)) this.#rows.set(task.id, makeRow(task, now, this.#options(task.id)));
     return this.#rows.get(task.id);
   }
 
-  #batch(group, tasks, now) {
-    const key = `${group} ${tasks[0].action}`;
-    if (!this.#batches.has(key)) {
-      const batch = { title: h('strong', { class: 'tb-title' }), parts: h('span', { class: 'tb-count' }), rows: h('div') };
-      batch.element = h('details', { class: 'tb-batch' }, h('summary', {}, icon('chevron'), batch.title, batch.parts), batch.rows);
-      this.#batches.set(key, batch);
+  #batch({ key, tasks }, now) {
+    if (!this.#batches.has(key)) this.#batches.set(key, makeBatch(key));
+    const batch = this.#batches.get(key);
+    this.#batchOf.set(key, tasks.map((task) => task.id));
+    arrange(batchRows(batch), tasks.map((task) => this.#row(task, now)));
+    patchBatch(batch, tasks);
+    return batch;
+  }
+
+  #patchBatches(wanted) {
+    for (const [key, ids] of this.#batchOf) {
+      const tasks = ids.map((id) => wanted.get(id)).filter(Boolean);
+      if (tasks.length > 0) patchBatch(this.#batches.get(key), tasks);
     }
-    const { element, title, parts, rows } = this.#batches.get(key);
-    const done = tasks.filter((task) => task.state === 'succeeded').length;
-    const failed = tasks.filter((task) => task.state === 'failed').length;
-    const running = tasks.filter((task) => !ended(task)).length;
-    setText(title, t('batch.title', { title: tasks[0].title, n: tasks.length }));
-    setText(parts, t('batch.parts', { done, failed, running }));
-    arrange(rows, tasks.map((task) => this.#row(task, now)));
-    return element;
   }
 
   #section(name) {
@@ -147,34 +163,27 @@ export class Groups {
     return this.#sections.get(name);
   }
 
-  #headings(tasks, now) {
-    for (const [name, section] of this.#sections) {
-      setText(section.count, String(tasks.filter((task) => groupOf(task, now) === name).length));
-    }
-  }
-
-  /** Page Up and Page Down go from row to row, as in a feed. */
+  /** Page Up and Page Down go from item to item, as in a feed. */
   page(event) {
     if (event.key !== 'PageDown' && event.key !== 'PageUp') return;
-    const rows = [...this.root.querySelectorAll('.tb-row')].filter((row) => row.checkVisibility());
-    const at = rows.findIndex((row) => row.contains(row.getRootNode().activeElement));
-    const next = rows[event.key === 'PageDown' ? at + 1 : Math.max(0, at - 1)];
+    const items = [...this.root.querySelectorAll('.tb-row, .tb-batch > summary')].filter((item) => item.checkVisibility());
+    const at = items.findIndex((item) => item.contains(item.getRootNode().activeElement));
+    const next = items[event.key === 'PageDown' ? at + 1 : Math.max(0, at - 1)];
     if (!next) return;
     event.preventDefault();
     next.focus();
   }
 }
 
-/** Like tasks side by side: lists by action where there are enough of them, single tasks otherwise; the order is kept. */
-function folded(tasks) {
-  const byAction = Map.groupBy(tasks, (task) => task.action);
-  const parts = [];
-  for (const task of tasks) {
-    const like = byAction.get(task.action);
-    if (like.length < BATCH_FROM) parts.push([task]);
-    else if (like[0] === task) parts.push(like);
-  }
-  return parts;
+/** A row whose task is gone keeps its place for as long as someone is in the list. */
+function sayGone(row) {
+  if (row.hasAttribute('data-gone')) return;
+  setAttribute(row, 'data-gone', true);
+  setText(row.querySelector('[data-part="word"]'), t('say.gone'));
+  setText(row.querySelector('[data-part="message"]'), '');
+  const acts = row.querySelector('[data-part="acts"]');
+  if (acts.contains(row.getRootNode().activeElement)) row.focus({ preventScroll: true });
+  acts.replaceChildren();
 }
 
 /** Makes `list` hold exactly `nodes` in this order and touches none that stands right already. */

@@ -24,7 +24,11 @@ export function makeRow(task, now, options) {
       h('span', { class: 'tb-unread', 'data-part': 'unread', hidden: true })),
     h('span', { class: 'tb-figure' }, h('span', { class: 'tb-count', 'data-part': 'count' }), h('strong', { class: 'tb-percent', 'data-part': 'percent' })),
     h('progress', { class: 'tb-bar', 'data-part': 'bar', max: '100' }),
-    h('span', { class: 'tb-say' }, h('span', { class: 'tb-word', 'data-part': 'word' }), h('span', { class: 'tb-message', 'data-part': 'message' })),
+    h('span', { class: 'tb-say' },
+      h('span', { class: 'tb-word', 'data-part': 'word' }),
+      h('span', { class: 'tb-message', 'data-part': 'message' }),
+      h('span', { class: 'tb-at', 'data-part': 'next-label' }),
+      h('time', { class: 'tb-time', 'data-part': 'next' })),
     h('span', { class: 'tb-when' },
       h('span', { class: 'tb-eta', 'data-part': 'eta' }),
       h('span', { class: 'tb-at', 'data-part': 'at-label' }),
@@ -68,6 +72,8 @@ export function patchRow(row, task, now, { titleOf, note = null } = {}) {
   setText(part.eta, says.eta);
   setText(part['at-label'], says.at ? says.atLabel : '');
   setTime(part.at, says.at);
+  setText(part['next-label'], says.nextLabel);
+  setTime(part.next, says.next);
   patchActs(part, task);
 }
 

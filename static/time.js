@@ -82,7 +82,12 @@ export function setTime(element, instant) {
   const text = full(instant);
   setText(element, text);
   setAttribute(element, 'datetime', text ? new Date(instant).toISOString() : null);
-  setAttribute(element, 'title', text ? `${zone} · ${ago(instant)}` : null);
+  setAttribute(element, 'title', text ? named(instant) : null);
+}
+
+/** The zone, and how long ago it was; what lies ahead has no "ago". */
+function named(instant) {
+  return new Date(instant).getTime() > serverNow() + 1000 ? zone : `${zone} · ${ago(instant)}`;
 }
 
 /** Rewrites every server-written `<time datetime>` below `root` in the viewer's zone. */

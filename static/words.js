@@ -6,7 +6,7 @@
  * invent a number: percent, counts and finish time come from the task, and what is unknown stays unsaid.
  */
 import { has, number, percent, t, unitName } from './i18n.js';
-import { ago, day, duration, full, remainingSpan, roundRemaining } from './time.js';
+import { ago, day, duration, remainingSpan, roundRemaining } from './time.js';
 
 const TONES = {
   queued: 'muted', blocked: 'muted', running: 'accent', retrying: 'warn', stalled: 'warn', 'no-signal': 'warn', pausing: 'still', paused: 'still',
@@ -23,10 +23,10 @@ export function ended(task) {
 }
 
 /** The kind of row: the state, refined by why it waits and how it ended. A state we do not know is `unknown`. */
-export function kindOf(task, now) {
+export function kindOf(task) {
   if (task.waiting?.reason === 'retry' && (task.state === 'running' || task.state === 'queued')) return 'retrying';
   if (task.state === 'running') {
-    if (task.leaseUntil && Date.parse(task.leaseUntil) < now && !task.waiting) return 'no-signal';
+    if (task.silentSince) return 'no-signal';
     return task.progress?.eta?.state === 'stalled' ? 'stalled' : 'running';
   }
   if (task.state === 'succeeded') return (task.rows?.failed ?? 0) > 0 || task.warnings?.length ? 'partial' : 'succeeded';
@@ -53,7 +53,7 @@ export function shortId(id) {
 
 /** Everything a row shows. `titleOf` gives the title of another task when it is known. */
 export function describe(task, now, titleOf = () => null) {
-  const kind = kindOf(task, now);
+  const kind = kindOf(task);
   const progress = task.progress ?? {};
   const share = Number.isFinite(progress.percent) ? progress.percent : null;
   const say = sentence(task, kind, now, titleOf);
@@ -67,10 +67,11 @@ export function describe(task, now, titleOf = () => null) {
     bar: bar(task, kind, share),
     percent: share === null ? '' : percent(share),
     count: count(progress),
-    valueText: valueText(progress, when),
+    valueText: valueText(progress, kind === 'running' ? when.text : ''),
     eta: when.text,
     atLabel: when.label,
     at: when.at,
+    ...nextBatch(task, kind, now),
   };
 }
 
@@ -101,35 +102,35 @@ export function amount(current, unit) {
   return noun ? t('count.only', { current, unit: noun }) : number(current);
 }
 
-function valueText({ current, total, unit, percent: share }, when) {
+function valueText({ current, total, unit, percent: share }, left) {
   if (!Number.isFinite(current)) return null;
   const known = Number.isFinite(share) && total > 0;
   const value = known
     ? t('bar.value', { current, total, unit: unitName(unit, total) }).trim()
     : t('bar.unknown', { current, unit: unitName(unit, current) });
-  return when.text && known ? `${value}, ${when.text}` : value;
+  return left && known ? `${value}, ${left}` : value;
 }
 
 function sentence(task, kind, now, titleOf) {
   const { progress = {}, waiting } = task;
   switch (kind) {
     case 'queued':
-      return waiting ? queuedFor(waiting) : t('say.starting');
+      return joined([retryOf(task), waiting ? waitsFor(waiting) : t('say.starting')]);
     case 'blocked': {
       if (!waiting?.blockedBy) return t('say.blocked.key');
       const title = titleOf(waiting.blockedBy);
       return t('say.blocked', { task: title ? `${title} ${shortId(waiting.blockedBy)}` : shortId(waiting.blockedBy) });
     }
     case 'retrying':
-      return [t('say.attempt', { n: task.attempt, max: task.maxAttempts }), firstLine(task.error?.message ?? progress.message)].filter(Boolean).join(' · ');
+      return joined([attempt(task), firstLine(task.error?.message)]);
     case 'no-signal':
-      return t('say.no_signal', { time: full(task.leaseUntil) });
+      return t('say.recovered');
     case 'cancelling':
       return now - Date.parse(task.stop?.at ?? task.updatedAt) > 60_000 ? t('say.unconfirmed') : t('say.cancelling');
     case 'pausing':
       return t('say.pausing');
     case 'failed':
-      return firstLine(task.error?.message) || (has(`error.kind.${task.error?.kind}`) ? t(`error.kind.${task.error.kind}`) : stopped(progress));
+      return firstLine(task.error?.message) || (has(`error.kind.${task.error?.kind}`) ? t(`error.kind.${task.error.kind}`) : '');
     case 'cancelled':
     case 'paused':
       return stopped(progress);
@@ -142,18 +143,39 @@ function sentence(task, kind, now, titleOf) {
   }
 }
 
-function queuedFor(waiting) {
+/** Why a task that is due, or was never started, does not run: its place in the queue, or what is missing. */
+function waitsFor(waiting) {
   if (Number.isFinite(waiting.position) && waiting.position > 0) return t('say.position', { n: waiting.position });
   const known = { capacity: 'say.capacity', 'no-handler': 'say.no_handler', 'pack-disabled': 'say.pack_disabled', children: 'say.children' }[waiting.reason];
   return known ? t(known) : '';
 }
 
 function running(task, progress) {
-  const parts = [];
-  if (task.revised) parts.push(t('say.revised', task.revised));
-  if (task.waiting?.reason === 'no-handler') parts.push(t('say.no_handler'));
-  else if (task.waiting?.reason === 'children') parts.push(t('say.children'));
-  parts.push(firstLine(progress.message) || firstLine(progress.phase));
+  const { waiting } = task;
+  const held = waiting && ['no-handler', 'pack-disabled', 'children'].includes(waiting.reason);
+  return joined([
+    retryOf(task),
+    task.attempt > 1 ? attempt(task) : '',
+    revised(progress),
+    held ? waitsFor({ reason: waiting.reason }) : '',
+    firstLine(progress.message) || firstLine(progress.phase),
+  ]);
+}
+
+function attempt(task) {
+  return t('say.attempt', { n: task.attempt, max: task.maxAttempts });
+}
+
+/** A retry begins from the start, as a new task: of which one it says. */
+function retryOf(task) {
+  return task.retryOf ? t('say.retry_of', { task: shortId(task.retryOf) }) : '';
+}
+
+function revised({ revisedFrom, total }) {
+  return revisedFrom > 0 && total > 0 ? t('say.revised', { from: revisedFrom, to: total }) : '';
+}
+
+function joined(parts) {
   return parts.filter(Boolean).join(' · ');
 }
 
@@ -197,22 +219,30 @@ export function timing(task, kind, now) {
   const eta = task.progress?.eta;
   if (ended(task)) return { text: kind === 'failed' ? stoppedFailed(task.progress) : '', label: t('at.finished'), at: task.finishedAt };
   if (kind === 'retrying') return task.waiting?.until ? { text: '', label: t('say.retry'), at: task.waiting.until } : none;
-  if (kind === 'queued') return task.waiting?.until ? { text: '', label: t('say.scheduled'), at: task.waiting.until } : { text: '', label: t('at.created'), at: task.createdAt };
+  if (kind === 'queued') {
+    const { until = null } = task.waiting?.reason === 'scheduled' ? task.waiting : {};
+    return until ? { text: '', label: t('say.scheduled'), at: until } : { text: '', label: t('at.created'), at: task.createdAt };
+  }
   if (kind === 'blocked' || kind === 'paused') return { text: '', label: t('at.created'), at: task.createdAt };
-  if (kind === 'stalled') return { text: t('say.moved', { ago: ago(task.progress.updatedAt) }), label: '', at: null };
-  return kind === 'running' ? remaining(eta, now, task) : none;
+  if (kind === 'no-signal') return { text: '', label: t('say.no_signal'), at: task.silentSince };
+  if (kind === 'stalled') return { text: t('say.moved', { ago: ago(task.progress.updatedAt ?? task.updatedAt) }), label: '', at: null };
+  return kind === 'running' ? remaining(eta, now) : none;
 }
 
-function remaining(eta, now, task) {
+function remaining(eta, now) {
   if (eta?.state === 'estimated') {
     const finishAt = Date.parse(eta.finishAt);
     if (finishAt <= now) return { text: t('eta.overdue'), label: '', at: null };
     return { text: left((finishAt - now) / 1000, eta.confidence), label: t('eta.finishes'), at: eta.finishAt };
   }
-  const until = task.waiting?.reason === 'delay' ? task.waiting.until : null;
+  return { text: eta?.state === 'estimating' || eta?.state === 'unknown' ? t('eta.estimating') : '', label: '', at: null };
+}
+
+/** When the next chunk of a running task is planned, if that is a while: it stands beside the ETA, which stays. */
+function nextBatch(task, kind, now) {
+  const until = kind === 'running' && task.waiting?.reason === 'delay' ? task.waiting.until : null;
   const long = until && Date.parse(until) - now >= LONG_GAP_MS;
-  const text = eta?.state === 'estimating' || eta?.state === 'unknown' ? t('eta.estimating') : '';
-  return long ? { text, label: t('say.delay'), at: until } : { text, label: '', at: null };
+  return { nextLabel: long ? t('say.delay') : '', next: long ? until : null };
 }
 
 /** "about 4 min left"; a low confidence reads "roughly". */

@@ -81,6 +81,8 @@ pub struct Estimator {
     measured_from_ms: i64,
     /// Active time from which silence counts: the last growth, or a later stop.
     quiet_from_ms: i64,
+    /// The total that counted before the present one.
+    revised_from: Option<i64>,
     history: History,
     rhythm: Rhythm,
 }
@@ -134,6 +136,17 @@ impl Estimator {
             self.quiet_from_ms = self.active_ms();
             self.history.push(self.work_ms, current);
         }
+    }
+
+    /// The work is more, or less, than was said: `total` counted until now. What was told before was told of it.
+    pub fn revise(&mut self, total: i64) {
+        self.revised_from = Some(total);
+    }
+
+    /// The total that counted before the present one, if there was another.
+    #[must_use]
+    pub fn revised_from(&self) -> Option<i64> {
+        self.revised_from
     }
 
     /// How long nothing may move before the estimate is withdrawn: three usual gaps, at least 5 s.

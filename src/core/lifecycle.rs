@@ -252,6 +252,7 @@ impl Task {
         if let Some((Some(old), new)) = applied.total_revised {
             let new = new.map_or_else(|| "unknown".to_owned(), |n| n.to_string());
             self.note(Some(self.state), format!("total-revised: {old} to {new}"), step);
+            self.estimator.revise(old);
         }
         if applied.changed {
             self.estimator.sample(step.now, self.progress.current);

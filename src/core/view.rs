@@ -78,6 +78,8 @@ pub struct TaskSummary {
     pub can: Vec<&'static str>,
     /// A stop that was asked for and not confirmed yet: by whom, why, when.
     pub stop: Option<StopView>,
+    /// Set while a chunk should be under way and its lease is over: since when nothing was heard of its worker.
+    pub silent_since: Option<Millis>,
     pub seen: bool,
     pub read: bool,
     pub archived: bool,
@@ -129,6 +131,8 @@ pub struct ProgressView {
     pub phase: Option<String>,
     pub message: Option<String>,
     pub percent: Option<u8>,
+    /// The total before the one that counts now, where it was revised.
+    pub revised_from: Option<i64>,
     pub rate_per_second: Option<f64>,
     pub updated_at: Option<Millis>,
     pub eta: Eta,
@@ -252,6 +256,7 @@ impl Lens<'_> {
             retry_of: task.retry_of,
             can: can(task, self.viewer, action.map(AsRef::as_ref)),
             stop: task.stop.as_ref().map(|s| StopView { actor: s.actor.clone(), reason: s.reason.clone(), at: s.at }),
+            silent_since: task.lease_until.filter(|until| task.under_way() && *until < self.now),
             seen: task.seen_at.is_some(),
             read: task.read_at.is_some(),
             archived: task.archived_at.is_some(),
@@ -312,6 +317,7 @@ impl Lens<'_> {
             phase: p.phase.clone(),
             message: p.message.clone(),
             percent: p.percent(stage),
+            revised_from: task.estimator.revised_from(),
             rate_per_second: task.estimator.rate_per_second(self.now, activity(task)),
             updated_at: p.updated_at,
             eta: task.estimator.read(self.now, p, activity(task), prior),
@@ -358,7 +364,8 @@ pub struct Documents {
 pub fn activity(task: &Task) -> Activity {
     match task.state {
         State::Blocked => Activity::Blocked,
-        State::Paused => Activity::Paused,
+        // What is asked to stop comes to no finish that could be estimated.
+        State::Pausing | State::Paused => Activity::Paused,
         State::Cancelling => Activity::Ended,
         _ if task.state.is_final() => Activity::Ended,
         _ if task.gated => Activity::Blocked,

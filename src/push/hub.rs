@@ -12,6 +12,7 @@ use super::mailbox::Mailbox;
 use super::registry::{NotTaken, Owner, OwnerKey, Registry};
 use super::room::{Room, RoomKey, RoomView};
 use super::session::{self, Opening};
+use super::silence;
 use super::snapshot::{Reads, Snapshots};
 use super::socket::Socket;
 use crate::bus::{Between, LocalBus, Signal, Subscription, Wake};
@@ -107,6 +108,7 @@ impl Hub {
         tokio::spawn(tell_freshness(Arc::downgrade(&hub), bus.between()));
         tokio::spawn(look_at_credentials(Arc::downgrade(&hub), Duration::from_millis(hub.limits.credential_ms)));
         tokio::spawn(look_at_rooms(Arc::downgrade(&hub), Duration::from_millis(hub.limits.room_ms)));
+        tokio::spawn(silence::look(Arc::downgrade(&hub)));
         if !hub.store.capabilities().single_process {
             tokio::spawn(elsewhere::follow(Arc::downgrade(&hub), bus.between()));
         }
@@ -116,6 +118,10 @@ impl Hub {
     /// Runs one connection to its end. The future is boxed, so that what spawns it stays small.
     pub fn serve<S: Socket>(self: &Arc<Self>, socket: S, opening: Opening) -> BoxFuture<'static, ()> {
         session::serve(self.clone(), socket, opening)
+    }
+
+    pub(super) fn registry(&self) -> &Mutex<Registry> {
+        &self.registry
     }
 
     /// How many connections are open.

@@ -31,14 +31,21 @@ pub struct Item {
     pub(super) frames: Frames,
 }
 
+/// What time alone changes of a task: its estimate is withdrawn, its worker is not heard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Aged {
+    stalled: bool,
+    silent: bool,
+}
+
 #[derive(Debug)]
 struct Rendering {
     class: ViewClass,
     /// Cut to what a colleague may know.
     cut: bool,
     at: Mono,
-    /// Made after the estimate was withdrawn by time.
-    stalled: bool,
+    /// What time alone had changed when it was made.
+    aged: Aged,
     text: Arc<RawValue>,
 }
 
@@ -48,8 +55,9 @@ impl Item {
         Arc::new(Self { task, rendered: Mutex::default(), flight: Default::default(), frames: Frames::default() })
     }
 
-    fn stalled(&self, now: Millis) -> bool {
-        self.task.estimator.stalls_at().is_some_and(|at| now > at)
+    fn aged(&self, now: Millis) -> Aged {
+        let over = |at: Option<Millis>| at.is_some_and(|at| now > at);
+        Aged { stalled: over(self.task.estimator.stalls_at()), silent: over(self.task.lease_until) }
     }
 }
 
@@ -124,8 +132,8 @@ impl Renderer {
     }
 
     fn kept(&self, item: &Item, class: &ViewClass, cut: bool, now: Mono) -> Option<Arc<RawValue>> {
-        let stalled = item.stalled(self.clock.now());
-        let fits = |r: &Rendering| r.class == *class && r.cut == cut && r.stalled == stalled;
+        let aged = item.aged(self.clock.now());
+        let fits = |r: &Rendering| r.class == *class && r.cut == cut && r.aged == aged;
         let serves = |r: &&Rendering| fits(r) && now - r.at < self.keep_ms;
         locked(&item.rendered).iter().find(serves).map(|r| r.text.clone())
     }
@@ -145,8 +153,8 @@ impl Renderer {
         if rendered.len() >= RENDERINGS {
             rendered.clear();
         }
-        let (at, stalled) = (self.clock.mono(), item.stalled(now));
-        rendered.push(Rendering { class: class.clone(), cut, at, stalled, text: text.clone() });
+        let (at, aged) = (self.clock.mono(), item.aged(now));
+        rendered.push(Rendering { class: class.clone(), cut, at, aged, text: text.clone() });
         text
     }
 }

@@ -46,6 +46,7 @@ pub mod registry;
 pub mod room;
 pub mod rooms;
 mod session;
+mod silence;
 pub mod snapshot;
 pub mod socket;
 

@@ -9,6 +9,7 @@ use super::limits::Limits;
 use super::mailbox::{Delivery, Lane, Mailbox, What};
 use super::room::RoomKey;
 use super::rooms::Rooms;
+use super::silence::Leases;
 use crate::core::change::Change;
 use crate::core::eta::Activity;
 use crate::core::ids::{Head, Revision, TaskId};
@@ -54,8 +55,22 @@ struct Watched {
 
 struct Stall {
     at: Millis,
+    seen: Seen,
+}
+
+/// By what those are found who see a task.
+#[derive(Clone, Debug)]
+pub struct Seen {
     owner: OwnerKey,
     record: Option<RecordRef>,
+}
+
+impl Seen {
+    /// Those who see this one.
+    #[must_use]
+    pub fn of(task: &Task) -> Self {
+        Self { owner: (task.tenant.clone(), task.owner.clone()), record: task.record.clone() }
+    }
 }
 
 struct Connection {
@@ -82,6 +97,8 @@ pub struct Registry {
     pub(super) rooms: Rooms,
     /// When the estimate of a task is withdrawn if nothing moves, and who may be told of it.
     stalls: HashMap<TaskId, Stall>,
+    /// The leases of tasks that somebody here sees.
+    pub(super) leases: Leases,
     last_id: u64,
     /// The node goes; nobody is taken in any more.
     pub draining: bool,
@@ -154,6 +171,7 @@ impl Registry {
                 watched.shown.get_or_insert_with(|| (owner(), task.revision));
             }
             self.note_stall(task);
+            self.leases.note(task);
         }
     }
 
@@ -195,8 +213,14 @@ impl Registry {
             }
             self.rooms.dispatch(change, &what, facts, now);
             match change {
-                Change::Task(task) => self.note_stall(task),
-                Change::Gone { .. } => drop(self.stalls.remove(&id)),
+                Change::Task(task) => {
+                    self.note_stall(task);
+                    self.leases.note(task);
+                }
+                Change::Gone { .. } => {
+                    self.stalls.remove(&id);
+                    self.leases.forget(id);
+                }
             }
         }
         mine
@@ -231,14 +255,30 @@ impl Registry {
 
     /// Tells everybody whose estimate of a task ends by time alone.
     pub fn tell_stalled(&mut self, now: Millis) {
-        for (task, Stall { owner, record, .. }) in self.stalls.extract_if(|_, stall| stall.at < now) {
-            self.rooms.stalled(&RoomKey::of_task((&owner.0, &owner.1), record.as_ref()), task);
-            if let Some(entry) = self.owners.get(&owner) {
-                entry.mailboxes.iter().for_each(|mailbox| mailbox.stalled(Lane::Me, task));
-            }
-            if let Some(watched) = self.watched.get(&task) {
-                watched.mailboxes.iter().for_each(|mailbox| mailbox.stalled(Lane::Task, task));
-            }
+        let stalled: Vec<(TaskId, Stall)> = self.stalls.extract_if(|_, stall| stall.at < now).collect();
+        for (task, stall) in stalled {
+            self.tell_time(task, &stall.seen);
+        }
+    }
+
+    /// Tasks whose leases seem to be over since `grace_ms`, as far as somebody here sees them.
+    pub fn due_leases(&mut self, now: Millis, grace_ms: i64) -> Vec<TaskId> {
+        let (owners, watched, rooms) = (&self.owners, &self.watched, &self.rooms);
+        self.leases.retain(|id, Seen { owner, record }| {
+            let keys = RoomKey::of_task((&owner.0, &owner.1), record.as_ref());
+            owners.contains_key(owner) || watched.contains_key(id) || rooms.any_of(&keys)
+        });
+        self.leases.due(now, grace_ms)
+    }
+
+    /// Tells everybody who sees a task that time alone has changed what it shows.
+    pub fn tell_time(&mut self, task: TaskId, Seen { owner, record }: &Seen) {
+        self.rooms.stalled(&RoomKey::of_task((&owner.0, &owner.1), record.as_ref()), task);
+        if let Some(entry) = self.owners.get(owner) {
+            entry.mailboxes.iter().for_each(|mailbox| mailbox.stalled(Lane::Me, task));
+        }
+        if let Some(watched) = self.watched.get(&task) {
+            watched.mailboxes.iter().for_each(|mailbox| mailbox.stalled(Lane::Task, task));
         }
     }
 
@@ -263,8 +303,7 @@ impl Registry {
         let estimated = activity(task) == Activity::Working && task.progress.total.is_some_and(|total| total > 0);
         match task.estimator.stalls_at().filter(|_| estimated) {
             Some(at) => {
-                let owner = (task.tenant.clone(), task.owner.clone());
-                self.stalls.insert(task.id, Stall { at, owner, record: task.record.clone() });
+                self.stalls.insert(task.id, Stall { at, seen: Seen::of(task) });
             }
             None => drop(self.stalls.remove(&task.id)),
         }
@@ -317,4 +356,4 @@ impl Watched {
 }
 
 #[cfg(test)]
-mod tests;
+pub(in crate::push) mod tests;

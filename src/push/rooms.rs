@@ -73,6 +73,11 @@ impl Rooms {
         !self.entries.is_empty() && RoomKey::of_change(change).iter().any(|key| self.entries.contains_key(key))
     }
 
+    /// Whether somebody stands in one of these.
+    pub(super) fn any_of(&self, keys: &[RoomKey]) -> bool {
+        keys.iter().any(|key| self.entries.contains_key(key))
+    }
+
     /// Brings a change into the rooms it belongs to.
     pub(super) fn dispatch(&mut self, change: &Change, what: &What, facts: Facts, now: Mono) {
         if self.entries.is_empty() {

@@ -18,6 +18,7 @@ pub mod files;
 pub mod flow;
 mod kept;
 pub mod logs;
+mod marks;
 pub mod memory;
 pub mod migrate;
 pub mod postgres;
@@ -33,6 +34,8 @@ mod value;
 pub use accounts::{Accounts, ApiKey, PasswordHash, Session, User, UserChange};
 pub use error::StoreError;
 pub use kept::FileRow;
+pub(crate) use marks::MARKS_AT_ONCE;
+pub use marks::{Mark, MarkFilter, MarkParams};
 pub use usual::{Took, Usual};
 
 use crate::core::change::Change;
@@ -329,36 +332,6 @@ pub struct OwnerHeads {
     pub deleted: Head,
 }
 
-/// A mark that an owner sets on ended or opened items.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mark {
-    /// Rendered in an open panel for a second.
-    Seen,
-    /// Opened.
-    Read,
-    /// Put away.
-    Archived,
-}
-
-/// Sets marks on an owner's tasks.
-#[derive(Clone, Debug)]
-pub struct MarkParams {
-    /// Whose.
-    pub tenant: String,
-    /// Whose.
-    pub owner: String,
-    /// Which mark.
-    pub mark: Mark,
-    /// These tasks; or, when empty, all ended ones that `up_to` and the filters name.
-    pub ids: Vec<TaskId>,
-    /// Not changed after this head.
-    pub up_to: Option<Head>,
-    /// Only in these states.
-    pub states: Vec<State>,
-    /// Only of this action.
-    pub action: Option<String>,
-}
-
 /// What a kind of store can do beyond the common verbs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
@@ -434,6 +407,8 @@ pub trait Store: Accounts + Send + Sync {
     async fn documents(&self, id: TaskId) -> Result<Documents>;
     /// A page of tasks.
     async fn list(&self, params: ListParams) -> Result<Page<Task, (i64, TaskId)>>;
+    /// How many tasks a mark would change, of those that it names by a filter; no more than it changes at once.
+    async fn markable(&self, params: &MarkParams) -> Result<usize>;
     /// Counts by state; `ended` = of ended tasks too.
     async fn counts(&self, reach: &Reach, ended: bool) -> Result<Counts>;
     /// The notification center of an owner.

@@ -99,6 +99,7 @@ catalogue! {
         key_waiters: common,
         lock_tasks: common,
         markable_by_id: own,
+        markable_count: common,
         markable_unseen: common,
         markable_up_to: common,
         next_due: common,

@@ -25,11 +25,14 @@ mod server;
 mod waiting;
 
 mod accessible;
+mod acts;
 mod bell;
 mod center;
+mod clock;
 mod connection;
 mod course;
 mod embed;
+mod filters;
 mod forms;
 mod host;
 mod inert;
@@ -41,9 +44,11 @@ mod plain;
 mod record;
 mod rig;
 mod settings;
+mod still;
 mod tabs;
 mod toasts;
 mod truth;
+mod words;
 
 use rig::runner::{Test, run};
 pub(crate) use waiting::eventually;
@@ -55,6 +60,11 @@ fn main() -> std::process::ExitCode {
         center::tests(),
         forms::tests(),
         truth::tests(),
+        words::tests(),
+        still::tests(),
+        filters::tests(),
+        acts::tests(),
+        clock::tests(),
         inert::tests(),
         log::tests(),
         course::tests(),

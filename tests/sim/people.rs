@@ -11,7 +11,7 @@ use taskbell::core::lifecycle::Ask;
 use taskbell::core::principal::{Principal, Role, Scope};
 use taskbell::core::submit::{KeyClaim, KeyKind, SlotClaim, Submit, SubmitRefusal, Submitted};
 use taskbell::core::task::{Concurrency, State};
-use taskbell::store::{AskParams, Asked, Mark, MarkParams, Store};
+use taskbell::store::{AskParams, Asked, Mark, MarkFilter, MarkParams, Store};
 
 /// How often a click is sent again while its answer is missing.
 const TRIES: usize = 6;
@@ -184,8 +184,7 @@ fn mark(world: &World, who: &Principal, ids: Vec<TaskId>) -> MarkParams {
         mark: *world.dice.one(&[Mark::Seen, Mark::Read, Mark::Archived]),
         ids: if world.dice.chance(500) { ids } else { Vec::new() },
         up_to: None,
-        states: Vec::new(),
-        action: None,
+        filter: MarkFilter::default(),
     }
 }
 

@@ -9,7 +9,7 @@ use crate::core::task::State;
 
 const NOW: Mono = Mono(1_000);
 
-fn task(revision: i64) -> Task {
+pub(in crate::push) fn task(revision: i64) -> Task {
     let caller = Principal { tenant: "acme".into(), user: "bob".into(), role: Role::User, scopes: Vec::new() };
     let submit = Submit {
         id: "00000000-0000-7000-8000-000000000001".parse().expect("is an id"),

@@ -3,7 +3,7 @@
 //! A task that the caller may not see does not exist here.
 
 use super::super::tx::{Tx, Under};
-use super::super::{AskParams, Asked, Mark, MarkParams, Result, Written};
+use super::super::{AskParams, Asked, MARKS_AT_ONCE, Mark, MarkParams, Result, Written};
 use super::work::{Work, slot_key};
 use crate::core::change::Change;
 use crate::core::ids::TaskId;
@@ -12,9 +12,6 @@ use crate::core::principal::Principal;
 use crate::core::task::Task;
 use crate::core::transition::Refused;
 use std::collections::BTreeSet;
-
-/// How many items one call may mark.
-const MARKS_AT_ONCE: usize = 10_000;
 
 /// The verb.
 pub async fn ask(mut tx: Box<dyn Tx>, items: &[AskParams]) -> Result<Written<Vec<Asked>>> {

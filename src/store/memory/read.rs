@@ -3,8 +3,8 @@
 
 use super::super::tx::Tx;
 use super::super::{
-    Capabilities, Center, Counts, FileRow, ListParams, OwnerHeads, Page, Reach, Result, Store, StoreError, TEXT_CHARS,
-    Usual,
+    Capabilities, Center, Counts, FileRow, ListParams, MARKS_AT_ONCE, Mark, MarkParams, OwnerHeads, Page, Reach,
+    Result, Store, StoreError, TEXT_CHARS, Usual,
 };
 use super::MemoryStore;
 use super::tables::Tables;
@@ -54,7 +54,6 @@ fn counts_of(tables: &Tables, reach: &Reach, ended: bool) -> Counts {
 }
 
 fn wanted(task: &Task, params: &ListParams, text: &str) -> bool {
-    let holds = |part: &str| part.to_ascii_lowercase().contains(text);
     (params.states.is_empty() || params.states.contains(&task.state))
         && params.action.as_ref().is_none_or(|a| *a == task.action)
         && params.owner.as_ref().is_none_or(|o| *o == task.owner)
@@ -62,11 +61,43 @@ fn wanted(task: &Task, params: &ListParams, text: &str) -> bool {
         && params.from.is_none_or(|from| task.created_at >= from)
         && params.to.is_none_or(|to| task.created_at < to)
         && (params.archived || task.archived_at.is_none())
-        && (text.is_empty()
-            || task.title.as_deref().is_some_and(holds)
-            || holds(&task.action)
-            || holds(&task.id.to_string())
-            || task.record.as_ref().is_some_and(|r| holds(&r.id)))
+        && has_text(task, text)
+}
+
+/// Whether title, action, id or the record's id hold a text that is in small letters.
+fn has_text(task: &Task, text: &str) -> bool {
+    let holds = |part: &str| part.to_ascii_lowercase().contains(text);
+    text.is_empty()
+        || task.title.as_deref().is_some_and(holds)
+        || holds(&task.action)
+        || holds(&task.id.to_string())
+        || task.record.as_ref().is_some_and(|r| holds(&r.id))
+}
+
+/// Tasks that a mark is meant for and that do not carry it yet, by id.
+pub(super) fn markable<'a>(tables: &'a Tables, params: &'a MarkParams) -> impl Iterator<Item = &'a Task> {
+    let owner = (params.tenant.clone(), params.owner.clone());
+    let owned = tables.owned.get(&owner).into_iter().flatten().filter_map(|id| tables.task(*id));
+    let text = params.filter.text.as_deref().unwrap_or_default().to_ascii_lowercase();
+    owned.filter(move |task| {
+        let marked = match params.mark {
+            Mark::Seen => task.seen_at,
+            Mark::Read => task.read_at,
+            Mark::Archived => task.archived_at,
+        };
+        let filter = &params.filter;
+        let named = || {
+            task.state.is_final()
+                && params.up_to.is_none_or(|head| task.head <= head)
+                && (filter.states.is_empty() || filter.states.contains(&task.state))
+                && filter.action.as_ref().is_none_or(|a| *a == task.action)
+                && (filter.record.is_none() || filter.record == task.record)
+                && filter.from.is_none_or(|from| task.created_at >= from)
+                && filter.to.is_none_or(|to| task.created_at < to)
+                && has_text(task, &text)
+        };
+        marked.is_none() && if params.ids.is_empty() { named() } else { params.ids.contains(&task.id) }
+    })
 }
 
 #[async_trait]
@@ -119,6 +150,10 @@ impl Store for MemoryStore {
         found.truncate(params.limit);
         let next = found.last().filter(|_| more).map(|(at, _)| *at);
         Ok(Page { items: found.into_iter().map(|(_, t)| t.clone()).collect(), next })
+    }
+
+    async fn markable(&self, params: &MarkParams) -> Result<usize> {
+        Ok(markable(&*self.tables.lock().await, params).take(MARKS_AT_ONCE).count())
     }
 
     async fn counts(&self, reach: &Reach, ended: bool) -> Result<Counts> {

@@ -1,7 +1,8 @@
 //! The writing transaction in memory. Holding the tables is the lock.
 
 use super::super::tx::{CandidateParams, Document, DocumentKind, KeyName, KeyRow, SlotKey, Tx, Under};
-use super::super::{Mark, MarkParams, OwnerHeads, RenewParams, Renewed, Result, StoreError};
+use super::super::{MarkParams, OwnerHeads, RenewParams, Renewed, Result, StoreError};
+use super::read::markable;
 use super::tables::{Tables, Turn};
 use crate::core::concurrency::KeyUse;
 use crate::core::effect::Effect;
@@ -273,24 +274,7 @@ impl Tx for MemoryTx {
     }
 
     async fn markable(&mut self, params: &MarkParams, limit: usize) -> Result<Vec<Task>> {
-        let unmarked = |t: &Task| match params.mark {
-            Mark::Seen => t.seen_at.is_none(),
-            Mark::Read => t.read_at.is_none(),
-            Mark::Archived => t.archived_at.is_none(),
-        };
-        let meant = |t: &Task| {
-            if params.ids.is_empty() {
-                t.state.is_final()
-                    && params.up_to.is_none_or(|head| t.head <= head)
-                    && (params.states.is_empty() || params.states.contains(&t.state))
-                    && params.action.as_ref().is_none_or(|a| *a == t.action)
-            } else {
-                params.ids.contains(&t.id)
-            }
-        };
-        let owner = (params.tenant.clone(), params.owner.clone());
-        let owned = self.tables.owned.get(&owner).into_iter().flatten().filter_map(|id| self.tables.task(*id));
-        Ok(owned.filter(|t| unmarked(t) && meant(t)).take(limit).cloned().collect())
+        Ok(markable(&self.tables, params).take(limit).cloned().collect())
     }
 
     async fn run_effects(&mut self, _effects: &[Effect]) -> Result<Option<String>> {

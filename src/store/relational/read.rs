@@ -6,12 +6,12 @@ use super::super::sql::like;
 use super::super::tx::Tx;
 use super::super::value::{Batch, Value, values};
 use super::super::{
-    Capabilities, Center, Counts, FileRow, ListParams, OwnerHeads, Page, Reach, Result, Store, StoreError, TEXT_CHARS,
-    Usual,
+    Capabilities, Center, Counts, FileRow, ListParams, MARKS_AT_ONCE, MarkParams, OwnerHeads, Page, Reach, Result,
+    Store, StoreError, TEXT_CHARS, Usual,
 };
 use super::SqlStore;
 use super::driver::{Driver, Session as _};
-use super::tx::{SqlTx, documents, no_documents, owner_names, points, tasks, usual};
+use super::tx::{SqlTx, documents, named_by_filter, no_documents, owner_names, points, tasks, usual};
 use crate::core::effect::{Effect, SqlValue};
 use crate::core::ids::{Head, Revision, TaskId};
 use crate::core::picture::Point;
@@ -139,6 +139,13 @@ impl<D: Driver> Store for SqlStore<D> {
         items.truncate(params.limit);
         let next = items.last().filter(|_| more).map(|t| (row::sort_value(t, params.sort), t.id));
         Ok(Page { items, next })
+    }
+
+    async fn markable(&self, params: &MarkParams) -> Result<usize> {
+        let values = named_by_filter(params, MARKS_AT_ONCE);
+        let mut rows = self.driver.rows(&self.driver.statements().markable_count, values).await?;
+        let count = rows.first_mut().map(Columns::int).transpose()?.flatten().unwrap_or_default();
+        Ok(usize::try_from(count).unwrap_or_default())
     }
 
     async fn counts(&self, reach: &Reach, ended: bool) -> Result<Counts> {

@@ -1,9 +1,9 @@
 //! The row-level steps over SQL, written once for all databases.
 
 use super::super::row::{self, Columns};
-use super::super::sql::Statements;
+use super::super::sql::{Statements, like};
 use super::super::tx::{CandidateParams, Document, KeyName, KeyRow, SlotKey, Tx, Under};
-use super::super::value::{Batch, values};
+use super::super::value::{self, Batch, values};
 use super::super::{Mark, MarkParams, RenewParams, Renewed, Result, StoreError, Took, Usual};
 use super::driver::Session;
 use crate::core::concurrency::KeyUse;
@@ -284,24 +284,16 @@ impl<S: Session> Tx for SqlTx<S> {
     }
 
     async fn markable(&mut self, params: &MarkParams, limit: usize) -> Result<Vec<Task>> {
-        let mark = match params.mark {
-            Mark::Seen => "seen",
-            Mark::Read => "read",
-            Mark::Archived => "archived",
-        };
         let (tenant, owner) = (params.tenant.as_str(), params.owner.as_str());
         if !params.ids.is_empty() {
-            let values = values![tenant, owner, params.ids.as_slice(), mark, limit];
+            let values = values![tenant, owner, params.ids.as_slice(), word(params.mark), limit];
             return tasks(self.session.rows(&self.statements.markable_by_id, values).await?);
         }
         let statement = match params.mark {
             Mark::Seen => &self.statements.markable_unseen,
             Mark::Read | Mark::Archived => &self.statements.markable_up_to,
         };
-        let states: Vec<&str> = params.states.iter().map(|s| s.as_str()).collect();
-        let up_to = params.up_to.map_or(i64::MAX, |h| h.0);
-        let values = values![tenant, owner, up_to, mark, states, params.action.clone(), limit];
-        tasks(self.session.rows(statement, values).await?)
+        tasks(self.session.rows(statement, named_by_filter(params, limit)).await?)
     }
 
     async fn run_effects(&mut self, effects: &[Effect]) -> Result<Option<String>> {
@@ -322,6 +314,35 @@ impl<S: Session> Tx for SqlTx<S> {
 
     async fn commit(self: Box<Self>) -> Result<()> {
         self.session.commit().await
+    }
+}
+
+/// What the statements are given that find tasks for a mark by its filter.
+pub(super) fn named_by_filter(params: &MarkParams, limit: usize) -> Vec<value::Value> {
+    let filter = params.filter.clone();
+    let states: Vec<&str> = filter.states.iter().map(|s| s.as_str()).collect();
+    let record = filter.record.as_ref();
+    values![
+        params.tenant.as_str(),
+        params.owner.as_str(),
+        params.up_to.map_or(i64::MAX, |head| head.0),
+        word(params.mark),
+        states,
+        filter.action.clone(),
+        limit,
+        record.map(|r| r.kind.clone()),
+        record.map(|r| r.id.clone()),
+        filter.text.as_deref().map(like),
+        filter.from,
+        filter.to,
+    ]
+}
+
+fn word(mark: Mark) -> &'static str {
+    match mark {
+        Mark::Seen => "seen",
+        Mark::Read => "read",
+        Mark::Archived => "archived",
     }
 }
 

@@ -4,17 +4,17 @@
 
 use crate::core::ids::Head;
 use crate::core::principal::Principal;
-use crate::core::task::State as TaskState;
+use crate::core::task::{RecordRef, State as TaskState};
 use crate::core::time::Millis;
 use crate::core::view::TaskSummary;
 use crate::push::protocol::CountsView;
-use crate::store::{Mark, MarkParams, Reach};
+use crate::store::{Mark, MarkFilter, MarkParams, Reach};
 use crate::web::body::JsonBody;
 use crate::web::error::ApiError;
 use crate::web::extract::{Lang, Reader};
 use crate::web::fields::Fields;
 use crate::web::openapi::asked;
-use crate::web::query::Query;
+use crate::web::query::{Query, SEARCH_CHARS};
 use crate::web::state::AppState;
 use axum::Json;
 use axum::extract::State;
@@ -114,7 +114,7 @@ async fn mark(
     Ok(Json(Marked { changed, counts: CountsView(counts) }))
 }
 
-/// `{"ids":[…]}`, or `{"upTo":HEAD,"filter":{"state":[…],"action":…}}`; `None` = an empty list of ids, which marks nothing.
+/// `{"ids":[…]}`, or `{"upTo":HEAD,"filter":{"state":[…],"action":…,…}}`; `None` = an empty list of ids, which marks nothing.
 fn read_marks(who: &Principal, mark: Mark, mut fields: Fields) -> Result<Option<MarkParams>, ApiError> {
     let given = (fields.has("ids"), fields.has("upTo"));
     let texts = fields.texts("ids", MAX_IDS);
@@ -123,16 +123,10 @@ fn read_marks(who: &Principal, mark: Mark, mut fields: Fields) -> Result<Option<
         fields.fault("ids", "must be ids of tasks");
     }
     let up_to = fields.whole("upTo").map(Head);
-    let (mut states, mut action) = (Vec::new(), None);
-    if let Some(mut filter) = fields.object("filter") {
-        action = filter.text("action");
-        for word in filter.text_or_texts("state", TaskState::ALL.len()) {
-            match TaskState::parse(&word) {
-                Some(state) => states.push(state),
-                None => filter.fault("state", "must name states"),
-            }
-        }
-        fields.absorb(filter);
+    let mut filter = MarkFilter::default();
+    if let Some(mut given) = fields.object("filter") {
+        filter = read_mark_filter(&mut given);
+        fields.absorb(given);
     }
     match given {
         (false, false) => fields.fault("ids", "is needed, or upTo instead of it"),
@@ -141,8 +135,30 @@ fn read_marks(who: &Principal, mark: Mark, mut fields: Fields) -> Result<Option<
     }
     fields.finish()?;
     let (tenant, owner) = (who.tenant.clone(), who.user.clone());
-    let params = MarkParams { tenant, owner, mark, ids: ids.unwrap_or_default(), up_to, states, action };
+    let params = MarkParams { tenant, owner, mark, ids: ids.unwrap_or_default(), up_to, filter };
     Ok(Some(params).filter(|p| !p.ids.is_empty() || p.up_to.is_some()))
+}
+
+/// The filters of the list of tasks that concern what may be marked.
+fn read_mark_filter(given: &mut Fields) -> MarkFilter {
+    let mut filter = MarkFilter { action: given.text("action"), text: given.text("q"), ..MarkFilter::default() };
+    for word in given.text_or_texts("state", TaskState::ALL.len()) {
+        match TaskState::parse(&word) {
+            Some(state) => filter.states.push(state),
+            None => given.fault("state", "must name states"),
+        }
+    }
+    if let Some(text) = given.text("record") {
+        match text.split_once(':') {
+            Some((kind, id)) => filter.record = Some(RecordRef { kind: kind.to_owned(), id: id.to_owned() }),
+            None => given.fault("record", "must be type:id"),
+        }
+    }
+    if filter.text.as_ref().is_some_and(|q| q.chars().count() > SEARCH_CHARS) {
+        given.fault("q", format!("may have at most {SEARCH_CHARS} characters"));
+    }
+    (filter.from, filter.to) = (given.instant("from"), given.instant("to"));
+    filter
 }
 
 /// One part of a filter.

@@ -197,4 +197,12 @@ pub struct MarkFilter {
     state: Option<Vec<State>>,
     /// Of an action.
     action: Option<String>,
+    /// Of a business record, as `type:id`.
+    record: Option<String>,
+    /// With this text in title, action, id or record id.
+    q: Option<String>,
+    /// Created at or after this instant.
+    from: Option<Millis>,
+    /// Created before this instant.
+    to: Option<Millis>,
 }

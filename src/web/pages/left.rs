@@ -3,10 +3,10 @@
 //! A time left is shown exactly when the view says that it is estimated; it is rounded to what can honestly be said, is never
 //! negative, and an estimate that is over says so instead of standing at zero.
 
-use super::row::Row;
+use super::row::{Kind, Row};
 use super::when::{Rounded, When};
 use crate::core::eta::{Confidence, EtaState};
-use crate::core::task::WaitReason;
+use crate::core::task::{State, WaitReason};
 
 /// A planned gap between two chunks is told from this length on, ms; shorter ones are the rhythm of the work.
 const LONG_GAP_MS: i64 = 5_000;
@@ -35,7 +35,7 @@ impl Row<'_> {
     pub fn seconds_left(&self) -> Option<i64> {
         let eta = &self.task.progress.eta;
         let at = eta.finish_at.filter(|_| eta.state == EtaState::Estimated)?;
-        Some(at.since(self.watch.now()) / 1000).filter(|seconds| *seconds > 0)
+        Some(at.since(self.watch.now())).filter(|ms| *ms > 0).map(|ms| ms / 1000)
     }
 
     /// The estimated finish.
@@ -45,12 +45,21 @@ impl Row<'_> {
         self.task.progress.eta.finish_at.map(|at| self.watch.at(at))
     }
 
-    /// When the next chunk of a running task is planned, if that is a while and nothing better is known.
+    /// When the next chunk of a running task is planned, if that is a while. It stands beside the estimate, which stays.
     #[must_use]
     pub fn next_batch(&self) -> Option<When> {
+        if self.kind() != Kind::Plain(State::Running) {
+            return None;
+        }
         let until = self.task.waiting.as_ref().filter(|w| w.reason == WaitReason::Delay)?.until?;
         let long = until.since(self.watch.now()) >= LONG_GAP_MS;
-        (long && self.task.progress.eta.state != EtaState::Estimated).then(|| self.watch.at(until))
+        long.then(|| self.watch.at(until))
+    }
+
+    /// Since when nothing was heard of its worker.
+    #[must_use]
+    pub fn silent_since(&self) -> Option<When> {
+        self.task.silent_since.map(|at| self.watch.at(at))
     }
 
     /// When the next attempt is due.

@@ -10,6 +10,7 @@ pub mod buttons;
 pub mod docs;
 pub mod dress;
 pub mod error;
+pub mod fold;
 pub mod form;
 mod left;
 pub mod login;

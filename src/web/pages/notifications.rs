@@ -1,16 +1,17 @@
 //! `/notifications`: the tasks, filtered by the address, in groups, a page at a time.
 
+use super::fold::{Entry, folded};
 use super::row::{Group, Row};
-use super::shell::Shell;
+use super::shell::{ScriptJson, Shell, script_json};
 use super::visitor::{SignedForm, Visitor};
 use super::when::When;
 use super::words::grouped;
 use super::{html, way_back};
-use crate::core::ids::TaskId;
+use crate::core::ids::Head;
 use crate::core::principal::Principal;
 use crate::core::task::{RecordRef, State as TaskState};
 use crate::core::view::TaskSummary;
-use crate::store::{ListParams, Mark, MarkParams, Reach};
+use crate::store::{ListParams, Mark, MarkFilter, MarkParams, Reach};
 use crate::web::api::list::{self, Asked};
 use crate::web::cursor;
 use crate::web::error::{ApiError, Code};
@@ -19,8 +20,10 @@ use crate::web::state::AppState;
 use askama::Template;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
+use axum::http::Uri;
 use axum::response::{IntoResponse, Redirect, Response};
 use serde::Deserialize;
+use serde_json::json;
 use std::collections::BTreeMap;
 
 /// The filters, as they stand in the address. Unknown keys are let pass: a link may carry more than a page knows.
@@ -140,8 +143,23 @@ pub fn chips(page: &Shell, filter: &Filter, by_state: &BTreeMap<TaskState, i64>)
 pub struct RowGroup<'a> {
     /// The heading.
     pub group: Group,
+    /// How many tasks stand there; with a plus where older pages have more of them.
+    pub count: String,
     /// Newest first.
-    pub rows: Vec<Row<'a>>,
+    pub entries: Vec<Entry<'a>>,
+}
+
+/// What the button "Mark 12 read" is about.
+#[derive(Debug, Default)]
+pub struct Unread {
+    /// How many ends of the viewer's own fit the filter and were not read.
+    pub count: usize,
+    /// How many of them are not on this page.
+    pub beyond: usize,
+    /// The head that they were counted at.
+    pub up_to: i64,
+    /// The filter as the API takes it, JSON.
+    pub filter: String,
 }
 
 /// The page.
@@ -164,31 +182,33 @@ pub struct NotificationsPage<'a> {
     pub first: bool,
     /// Where the next page begins.
     pub next: Option<String>,
-    /// The unread ends among the rows, with commas.
-    pub unread_ids: String,
+    /// What can be marked as read.
+    pub unread: Unread,
     /// "Mark 3 read".
     pub mark_read: String,
+    /// The tasks of the page, for its script.
+    pub list_json: ScriptJson,
     /// When the page was read.
     pub updated: When,
 }
 
-/// The rows of some tasks in their groups, in the order of the groups, each newest first.
+/// The rows of some tasks, newest first, in their groups and folded; `more` = older pages go on.
 #[must_use]
-pub fn in_groups<'a>(page: &'a Shell, tasks: &'a [TaskSummary]) -> Vec<RowGroup<'a>> {
-    let mut groups: Vec<RowGroup<'a>> = Vec::new();
-    for task in tasks {
-        let row = Row::new(task, page.w, &page.watch, &page.csrf);
-        let group = row.group();
-        match groups.iter_mut().find(|known| known.group == group) {
-            Some(known) => known.rows.push(row),
-            None => groups.push(RowGroup { group, rows: vec![row] }),
-        }
+pub fn in_groups<'a>(page: &'a Shell, tasks: &'a [TaskSummary], more: bool) -> Vec<RowGroup<'a>> {
+    let mut groups: BTreeMap<Group, Vec<Entry<'a>>> = BTreeMap::new();
+    for (group, entry) in folded(tasks, |task| Row::new(task, page.w, &page.watch, &page.csrf)) {
+        groups.entry(group).or_default().push(entry);
     }
-    groups.sort_by_key(|group| group.group);
-    groups
+    let count = |group: Group, entries: &[Entry<'_>]| {
+        let rows = |entry: &Entry<'_>| if let Entry::Many(batch) = entry { batch.rows.len() } else { 1 };
+        let n = i64::try_from(entries.iter().map(rows).sum::<usize>()).expect("a page has few rows");
+        let open = more && matches!(group, Group::Today | Group::Earlier);
+        if open { page.w.count("group.more", n) } else { grouped(n) }
+    };
+    groups.into_iter().map(|(group, entries)| RowGroup { group, count: count(group, &entries), entries }).collect()
 }
 
-/// How many rows a page has.
+/// How many rows a page has, the unfinished on top of the first one apart.
 const PAGE_ROWS: usize = 50;
 
 /// `GET /notifications`
@@ -202,26 +222,82 @@ pub async fn show(
 ) -> Result<Response, ApiError> {
     let Query(filter) = filter.map_err(|_| ApiError::new(Code::BadRequest))?;
     let asked = asked(&who, &shell, &filter)?;
-    let counts = state.store.counts(&asked.params.reach, true).await?;
-    let tasks = list::fill(&state, &who, shell.w.lang(), asked).await?;
-    let groups = in_groups(&shell, &tasks.items);
-    let unread: Vec<String> =
-        groups.iter().flat_map(|g| &g.rows).filter(|r| r.unread()).map(|r| r.task.id.to_string()).collect();
+    let (reach, marks) = (asked.params.reach.clone(), mark_filter(&asked.params));
+    let (nothing, first) = (asked.nothing, filter.cursor.is_empty());
+    let counts = state.store.counts(&reach, true).await?;
+    let mut tasks = list::fill(&state, &who, shell.w.lang(), asked).await?;
+    if first && !filter.is_set() {
+        add_unfinished(&state, &who, &shell, &mut tasks.items).await?;
+    }
+    let unread = if nothing { Unread::default() } else { unread(&state, &who, marks, &tasks.items).await? };
     let titles = state.catalogue.actions.iter().map(|a| (a.key.clone(), a.title.get(shell.w.lang()).to_owned()));
     let page = NotificationsPage {
         page: &shell,
         chips: chips(&shell, &filter, &counts.by_state),
         actions: titles.collect(),
         may_see_all: who.is_operator(),
-        first: filter.cursor.is_empty(),
-        next: tasks.next,
-        mark_read: shell.w.count("list.mark_read", i64::try_from(unread.len()).expect("a page has 50 rows")),
-        unread_ids: unread.join(","),
+        first,
+        mark_read: shell.w.count("list.mark_read", i64::try_from(unread.count).expect("a mark touches few")),
+        unread,
         updated: shell.watch.at(shell.watch.now()),
-        groups,
+        groups: in_groups(&shell, &tasks.items, tasks.next.is_some()),
+        list_json: script_json(&json!({"items": tasks.items, "more": tasks.next.is_some()})),
+        next: tasks.next,
         filter,
     };
     Ok(html(&page))
+}
+
+/// The first page begins with all that is under way or waits, however old it is.
+async fn add_unfinished(
+    state: &AppState,
+    who: &Principal,
+    shell: &Shell,
+    items: &mut Vec<TaskSummary>,
+) -> Result<(), ApiError> {
+    let states = TaskState::ALL.into_iter().filter(|s| !s.is_final()).collect();
+    let params =
+        ListParams { reach: Reach::own(who), states, descending: true, limit: PAGE_ROWS, ..ListParams::default() };
+    let asked = Asked { bound_to: String::new(), params, nothing: false };
+    let unfinished = list::fill(state, who, shell.w.lang(), asked).await?;
+    let older = |task: &TaskSummary| items.iter().all(|known| known.id != task.id);
+    let older: Vec<TaskSummary> = unfinished.items.into_iter().filter(older).collect();
+    items.extend(older);
+    Ok(())
+}
+
+/// How many of the viewer's own ends fit the filter and were not read, wherever they are in the list.
+async fn unread(
+    state: &AppState,
+    who: &Principal,
+    filter: MarkFilter,
+    items: &[TaskSummary],
+) -> Result<Unread, ApiError> {
+    let head = state.store.head(&who.tenant, &who.user).await?;
+    let body = json!({"state": filter.states, "action": filter.action, "q": filter.text, "from": filter.from, "to": filter.to,
+        "record": filter.record.as_ref().map(|r| format!("{}:{}", r.kind, r.id))});
+    let params = read_marks(who, head, filter);
+    let count = state.store.markable(&params).await?;
+    let here = |task: &&TaskSummary| task.state.is_final() && !task.read && task.owner == who.user;
+    let beyond = count.saturating_sub(items.iter().filter(here).count());
+    let given: serde_json::Map<_, _> = body
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter(|(_, v)| !v.is_null())
+        .map(|(k, v)| (k.clone(), v.clone()))
+        .collect();
+    Ok(Unread { count, beyond, up_to: head.0, filter: serde_json::Value::from(given).to_string() })
+}
+
+fn read_marks(who: &Principal, up_to: Head, filter: MarkFilter) -> MarkParams {
+    let (tenant, owner) = (who.tenant.clone(), who.user.clone());
+    MarkParams { tenant, owner, mark: Mark::Read, ids: Vec::new(), up_to: Some(up_to), filter }
+}
+
+fn mark_filter(params: &ListParams) -> MarkFilter {
+    let ListParams { states, action, record, text, from, to, .. } = params.clone();
+    MarkFilter { states, action, record, text, from, to }
 }
 
 /// The list that a filter means. Days are the viewer's.
@@ -252,20 +328,21 @@ fn asked(who: &Principal, shell: &Shell, filter: &Filter) -> Result<Asked, ApiEr
     Ok(asked)
 }
 
-/// `POST /notifications/read`: marks the rows that the button named.
+/// `POST /notifications/read`: marks what the button named: all that fits the page's filter, up to the page's head.
 ///
 /// # Errors
 /// Those of the store.
 pub async fn mark_read(State(state): State<AppState>, form: SignedForm) -> Result<Response, ApiError> {
-    let Visitor { who, .. } = form.visitor;
-    let ids: Vec<TaskId> =
-        form.fields.get("ids").map_or("", String::as_str).split(',').filter_map(|id| id.parse().ok()).collect();
-    if !ids.is_empty() {
-        let (tenant, owner) = (who.tenant, who.user);
-        let params = MarkParams { tenant, owner, mark: Mark::Read, ids, up_to: None, states: Vec::new(), action: None };
-        state.commands.mark(params).await?;
+    let Visitor { who, shell } = form.visitor;
+    let back = way_back(form.fields.get("back"));
+    let address: Uri = back.parse().map_err(|_| ApiError::new(Code::BadRequest))?;
+    let Query(filter) = Query::<Filter>::try_from_uri(&address).map_err(|_| ApiError::new(Code::BadRequest))?;
+    let asked = asked(&who, &shell, &Filter { cursor: String::new(), ..filter })?;
+    let up_to = form.fields.get("upTo").and_then(|head| head.parse().ok()).map(Head);
+    if let (Some(up_to), false) = (up_to, asked.nothing) {
+        state.commands.mark(read_marks(&who, up_to, mark_filter(&asked.params))).await?;
     }
-    Ok(Redirect::to(way_back(form.fields.get("back"))).into_response())
+    Ok(Redirect::to(back).into_response())
 }
 
 #[cfg(test)]

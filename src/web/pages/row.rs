@@ -56,6 +56,12 @@ impl Group {
             Self::Earlier => "group.earlier",
         }
     }
+
+    /// Its name for the script.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        self.key().trim_start_matches("group.")
+    }
 }
 
 /// One row.
@@ -83,9 +89,7 @@ impl<'a> Row<'a> {
         let reason = task.waiting.as_ref().map(|w| w.reason);
         match task.state {
             State::Queued | State::Running if reason == Some(WaitReason::Retry) => Kind::Retrying,
-            State::Running if reason.is_none() && task.lease_until.is_some_and(|until| until < self.watch.now()) => {
-                Kind::NoSignal
-            }
+            State::Running if task.silent_since.is_some() => Kind::NoSignal,
             State::Running if task.progress.eta.state == EtaState::Stalled => Kind::Stalled,
             State::Succeeded if task.rows.failed > 0 || !task.warnings.is_empty() => Kind::Partial,
             state => Kind::Plain(state),
@@ -223,6 +227,11 @@ impl<'a> Row<'a> {
             }
             None => self.w.fill("bar.unknown", &[current, ("unit", unit.into())]),
         }
+    }
+
+    /// What the viewer may do now, in the order of the buttons; what else the view lists has no button here.
+    pub fn acts(&self) -> impl Iterator<Item = &'static str> {
+        ["resume", "retry", "pause", "cancel", "delete"].into_iter().filter(|act| self.may(act))
     }
 
     /// Whether the viewer may do this now.

@@ -5,12 +5,21 @@
 
 use super::row::{Row, short_id};
 use crate::core::task::{ErrorKind, WaitReason};
+use crate::core::view::Waiting;
 
 impl Row<'_> {
     /// Why a queued task has not started.
     #[must_use]
     pub fn queue(&self) -> String {
-        let Some(waiting) = &self.task.waiting else { return self.w.t("say.starting").into_owned() };
+        let why = match &self.task.waiting {
+            Some(waiting) => self.waits_for(waiting),
+            None => self.w.t("say.starting").into_owned(),
+        };
+        joined(&[&self.retry(), &why])
+    }
+
+    /// Why a task that is due, or was never started, does not run: its place in the queue, or what is missing.
+    fn waits_for(&self, waiting: &Waiting) -> String {
         if let Some(n) = waiting.position.filter(|n| *n > 0) {
             return self.w.fill("say.position", &[("n", n.into())]);
         }
@@ -21,12 +30,21 @@ impl Row<'_> {
         }
     }
 
+    /// A retry begins from the start, as a new task: of which one it says.
+    fn retry(&self) -> String {
+        let of = self.task.retry_of.map(|id| self.w.with("say.retry_of", "task", &short_id(&id.to_string())));
+        of.unwrap_or_default()
+    }
+
+    fn attempt_number(&self) -> String {
+        let (n, max) = (i64::from(self.task.attempt), i64::from(self.task.max_attempts));
+        self.w.fill("say.attempt", &[("n", n.into()), ("max", max.into())])
+    }
+
     /// Which attempt comes next, and why.
     #[must_use]
     pub fn attempt(&self) -> String {
-        let (n, max) = (i64::from(self.task.attempt), i64::from(self.task.max_attempts));
-        let attempt = self.w.fill("say.attempt", &[("n", n.into()), ("max", max.into())]);
-        joined(&[&attempt, first_line(self.task.error.as_ref().map_or("", |e| &e.0.message))])
+        joined(&[&self.attempt_number(), first_line(self.task.error.as_ref().map_or("", |e| &e.0.message))])
     }
 
     /// Behind which task a blocked one waits.
@@ -46,16 +64,28 @@ impl Row<'_> {
         let message = first_line(p.message.as_deref().unwrap_or_default());
         let phase = first_line(p.phase.as_deref().unwrap_or_default());
         joined(&[
+            &self.retry(),
+            &if self.task.attempt > 1 { self.attempt_number() } else { String::new() },
+            &self.revised(),
             if stuck { self.w.t("say.no_handler") } else { "".into() }.as_ref(),
             if message.is_empty() { phase } else { message },
         ])
     }
 
-    /// Since when nothing was heard.
+    fn revised(&self) -> String {
+        let p = &self.task.progress;
+        match (p.revised_from, p.total) {
+            (Some(from @ 1..), Some(to @ 1..)) => {
+                self.w.fill("say.revised", &[("from", from.into()), ("to", to.into())])
+            }
+            _ => String::new(),
+        }
+    }
+
+    /// What becomes of a task whose worker is not heard any more.
     #[must_use]
     pub fn silence(&self) -> String {
-        let since = self.task.lease_until.map(|at| self.watch.full(at)).unwrap_or_default();
-        self.w.fill("say.no_signal", &[("time", since.into())])
+        self.w.t("say.recovered").into_owned()
     }
 
     /// How long ago it last moved.

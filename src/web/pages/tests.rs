@@ -3,7 +3,7 @@
 use super::buttons::{ButtonsPage, Refused};
 use super::error::ErrorPage;
 use super::login::LoginPage;
-use super::notifications::{Filter, NotificationsPage, chips, in_groups};
+use super::notifications::{Filter, NotificationsPage, Unread, chips, in_groups};
 use super::record::RecordPage;
 use super::row::Row;
 use super::shell::Shell;
@@ -24,6 +24,8 @@ use crate::store::logs::{Level, LogLine};
 use askama::Template;
 use serde_json::json;
 use std::collections::{BTreeMap, HashMap};
+
+mod fold;
 
 const NOW: Millis = Millis(1_795_968_000_000);
 const HOSTILE: &str = "<img src=x onerror=alert(1)></script><svg onload=alert(2)>\"'";
@@ -67,6 +69,7 @@ fn task(title: &str, state: State) -> TaskSummary {
             phase: None,
             message: None,
             percent: None,
+            revised_from: None,
             rate_per_second: None,
             updated_at: None,
             eta: Eta::default(),
@@ -100,6 +103,7 @@ fn task(title: &str, state: State) -> TaskSummary {
         updated_at: NOW.plus(-1_000),
         lease_owner: None,
         lease_until: None,
+        silent_since: None,
     }
 }
 
@@ -146,7 +150,7 @@ fn waits(mut task: TaskSummary, reason: WaitReason, until: Option<i64>, position
 }
 
 fn html(shell: &Shell, task: &TaskSummary) -> String {
-    let groups = in_groups(shell, std::slice::from_ref(task));
+    let groups = in_groups(shell, std::slice::from_ref(task), false);
     list(shell, Filter::default(), groups).render().unwrap()
 }
 
@@ -161,7 +165,8 @@ fn list<'a>(page: &'a Shell, filter: Filter, groups: Vec<super::notifications::R
         groups,
         first: true,
         next: Some("abc".into()),
-        unread_ids: "a,b,c".into(),
+        unread: Unread { count: 3, beyond: 2, up_to: 7, filter: "{}".into() },
+        list_json: super::shell::script_json(&json!({"items": []})),
         mark_read: page.w.count("list.mark_read", 3),
         updated: page.watch.at(NOW),
     }
@@ -265,10 +270,27 @@ fn a_planned_gap_keeps_the_bar_moving_and_is_told_when_it_is_long() {
         task.progress.eta.state = eta_state;
         says("en", &task)
     };
-    assert!(gap(60_000, EtaState::Estimating).ends_with("Running estimating next batch at 2026-11-29 16:01:00"));
+    assert!(gap(60_000, EtaState::Estimating).ends_with("Running next batch at 2026-11-29 16:01:00 estimating"));
     assert!(gap(300, EtaState::Estimating).ends_with("Running estimating"));
     let estimated = eta(waits(running, WaitReason::Delay, Some(60_000), None), 245, Confidence::High);
-    assert!(says("en", &estimated).ends_with("about 4 min left finishes 2026-11-29 16:04:05"));
+    let both = "Running next batch at 2026-11-29 16:01:00 about 4 min left finishes 2026-11-29 16:04:05";
+    assert!(says("en", &estimated).ends_with(both));
+}
+
+#[test]
+fn another_attempt_a_retry_a_revised_total_and_silence_are_said() {
+    let mut running = at(task("Import", State::Running), 1_200, Some(8_000), Some(15));
+    running.progress.revised_from = Some(5_000);
+    assert!(says("en", &running).ends_with("Running total revised 5,000 to 8,000"));
+    (running.attempt, running.progress.revised_from) = (2, None);
+    assert!(says("en", &running).ends_with("Running attempt 2 of 3"));
+    let first = TaskId::new();
+    (running.attempt, running.retry_of) = (1, Some(first));
+    assert!(says("en", &running).ends_with(&format!("Running retry of {}", super::row::short_id(&first.to_string()))));
+    running.silent_since = Some(NOW.plus(-9_000));
+    let row = html(&shell("en"), &running);
+    assert!(says("en", &running).ends_with("No signal will be recovered no signal since 2026-11-29 15:59:51"));
+    assert!(row.contains("data-bar=\"value\"") && row.contains("data-kind=\"no-signal\""));
 }
 
 #[test]
@@ -403,7 +425,7 @@ fn hostile_text_stays_text_on_every_page() {
     let record = RecordRef { kind: HOSTILE.into(), id: HOSTILE.into() };
     let pages = [
         ButtonsPage::new(&shell, &[(&action, Some(48_000))], Some(&refused)).render(),
-        list(&shell, filter, in_groups(&shell, &tasks)).render(),
+        list(&shell, filter, in_groups(&shell, &tasks, true)).render(),
         TaskPage::new(&shell, &detail, beside).render(),
         RecordPage::new(&shell, &record, Some("javascript:alert(1)"), &tasks, Some(HOSTILE.into())).render(),
         LoginPage { page: &shell, refused: Some(HOSTILE.into()), user: HOSTILE, next: HOSTILE }.render(),
@@ -452,7 +474,7 @@ fn a_row_whose_owner_waits_for_a_decision_stands_first() {
         failed("x"),
         task("d", State::Paused),
     ];
-    let groups: Vec<_> = in_groups(&shell, &tasks).iter().map(|g| (g.group.key(), g.rows.len())).collect();
+    let groups: Vec<_> = in_groups(&shell, &tasks, false).iter().map(|g| (g.group.key(), g.entries.len())).collect();
     assert_eq!(groups, [("group.attention", 2), ("group.running", 1), ("group.queued", 1), ("group.today", 1)]);
     let mut read = failed("x");
     read.read = true;

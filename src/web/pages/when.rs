@@ -109,7 +109,10 @@ impl Watch {
     /// An instant for a `<time>` element.
     #[must_use]
     pub fn at(&self, at: Millis) -> When {
-        When { iso: at.to_string(), text: self.full(at), title: format!("{} · {}", self.name, self.ago(at)) }
+        // What lies ahead has no "ago".
+        let ahead = at.since(self.now) > 1_000;
+        let title = if ahead { self.name.clone() } else { format!("{} · {}", self.name, self.ago(at)) };
+        When { iso: at.to_string(), text: self.full(at), title }
     }
 
     /// yyyy-MM-dd HH:mm:ss in the viewer's zone.

@@ -32,6 +32,7 @@ pub struct Browser {
     process: Child,
     devtools: String,
     http: reqwest::Client,
+    preloads: tokio::sync::Mutex<Vec<Value>>,
     _home: TempDir,
 }
 
@@ -61,14 +62,29 @@ impl Browser {
         wishes.set("unhandledPromptBehavior", "ignore").map_err(|e| e.to_string())?;
         let driver = WebDriver::new(&url, wishes).await.map_err(|e| format!("chromium does not start: {e}"))?;
         let devtools = format!("{url}/session/{}/goog/cdp/execute", driver.session_id());
-        Ok(Self { driver, process, devtools, http: reqwest::Client::new(), _home: home })
+        Ok(Self { driver, process, devtools, http: reqwest::Client::new(), preloads: Default::default(), _home: home })
     }
 
-    /// Asks the browser itself, by a command of its protocol for developers.
-    pub async fn devtools(&self, command: &str, params: Value) {
+    /// Asks the browser itself, by a command of its protocol for developers; what it says stands under `value`.
+    pub async fn devtools(&self, command: &str, params: Value) -> Value {
         let body = json!({"cmd": command, "params": params});
         let answer = self.http.post(&self.devtools).json(&body).send().await.unwrap();
-        assert!(answer.status().is_success(), "{command}: {}", answer.text().await.unwrap_or_default());
+        let (status, text) = (answer.status(), answer.text().await.unwrap_or_default());
+        assert!(status.is_success(), "{command}: {text}");
+        serde_json::from_str(&text).unwrap_or_default()
+    }
+
+    /// Runs a script in every page from now on, before the page's own, until the test is over.
+    pub async fn preload(&self, script: &str) {
+        let told = self.devtools("Page.addScriptToEvaluateOnNewDocument", json!({"source": script})).await;
+        self.preloads.lock().await.push(told["value"]["identifier"].clone());
+    }
+
+    /// Takes all of these scripts back.
+    pub async fn clear_preloads(&self) {
+        for identifier in self.preloads.lock().await.drain(..) {
+            self.devtools("Page.removeScriptToEvaluateOnNewDocument", json!({"identifier": identifier})).await;
+        }
     }
 
     /// As new: one empty window, no cookies, no wishes of a test before.
@@ -82,6 +98,7 @@ impl Browser {
         self.driver.switch_to_window(first.clone()).await.unwrap();
         self.driver.goto("about:blank").await.unwrap();
         self.driver.set_window_rect(0, 0, 1280, 900).await.unwrap();
+        self.clear_preloads().await;
         self.devtools("Network.clearBrowserCookies", json!({})).await;
         self.devtools("Emulation.clearDeviceMetricsOverride", json!({})).await;
         self.devtools("Emulation.setEmulatedMedia", json!({"features": []})).await;

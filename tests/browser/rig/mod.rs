@@ -3,5 +3,6 @@
 pub mod axe;
 pub mod browser;
 pub mod page;
+pub mod play;
 pub mod runner;
 pub mod stage;

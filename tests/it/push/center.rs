@@ -324,6 +324,23 @@ async fn an_estimate_that_nothing_moves_any_more_is_withdrawn_without_a_change()
 }
 
 #[tokio::test]
+async fn silence_past_a_lease_is_told_without_a_change_and_taken_back_when_the_worker_is_heard() {
+    let world = World::open().await;
+    let (id, token) = world.start("alice").await;
+    let (mut peer, snap) = world.watch("alice").await;
+    let since = |frame: &Value| item(frame, &id.to_string()).map(|task| task["silentSince"].clone());
+    assert_eq!(since(&snap), Some(Value::Null));
+    let until = world.task(id).await.lease_until.unwrap();
+    world.pass(600_000);
+    let frame = peer.until("the silence", |frame| since(frame).is_some_and(|at| at.is_string())).await;
+    assert_eq!((frame["t"].as_str(), since(&frame)), (Some("snap"), Some(json!(until.to_string()))));
+    // Whose lease it was is told to operators alone, and a user sees that nobody is heard all the same.
+    assert!(item(&frame, &id.to_string()).unwrap().get("leaseUntil").is_none());
+    world.finish(id, token, true).await;
+    peer.until("the end", |frame| item(frame, &id.to_string()).is_some_and(|task| task["state"] == "succeeded")).await;
+}
+
+#[tokio::test]
 async fn p10_a_database_that_does_not_answer_is_told_and_what_was_missed_comes_after() {
     let world = World::open().await;
     let (id, token) = world.start("alice").await;

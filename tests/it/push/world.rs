@@ -21,7 +21,9 @@ use taskbell::core::time::{Clock, Millis, Mono, Rng};
 use taskbell::core::view::Catalogue;
 use taskbell::push::{Hub, HubParts, Identity, Limits, Opening};
 use taskbell::store::logs::{Append, Level, LogLimits, LogStore, MemoryLogs, NewLine};
-use taskbell::store::{ApiKey, AskParams, ChunkCommit, ClaimParams, Mark, MarkParams, Report, Store, Written};
+use taskbell::store::{
+    ApiKey, AskParams, ChunkCommit, ClaimParams, Mark, MarkFilter, MarkParams, Report, Store, Written,
+};
 
 /// The machine's time, with a wall clock that a test may move; the database's moves with it.
 struct ShiftedClock {
@@ -271,8 +273,7 @@ impl World {
             mark: Mark::Seen,
             ids: vec![id],
             up_to: None,
-            states: Vec::new(),
-            action: None,
+            filter: MarkFilter::default(),
         };
         self.tell(self.store.mark(params).await.unwrap(), true);
         self.bus.publish(Signal::Marked { tenant: "t".into(), owner: owner.into() });

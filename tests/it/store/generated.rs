@@ -17,8 +17,8 @@ use taskbell::core::progress::Reported;
 use taskbell::core::submit::{KeyClaim, KeyKind, SlotClaim, Submit};
 use taskbell::core::task::{Concurrency, Hold, Rows, State};
 use taskbell::store::{
-    AskParams, ChunkCommit, ClaimParams, Claimed, ListParams, Mark, MarkParams, Reach, RenewParams, Report, SortBy,
-    SweepParams, Written,
+    AskParams, ChunkCommit, ClaimParams, Claimed, ListParams, Mark, MarkFilter, MarkParams, Reach, RenewParams, Report,
+    SortBy, SweepParams, Written,
 };
 
 /// How long the longest sequence is.
@@ -201,8 +201,17 @@ impl Known {
                 mark: dice.one(&[Mark::Seen, Mark::Read, Mark::Archived]),
                 ids: (0..dice.of(3)).map(|_| self.id(dice)).collect(),
                 up_to: dice.one(&[None, Some(taskbell::core::ids::Head(9))]),
-                states: dice.one(&[Vec::new(), vec![State::Failed, State::Succeeded]]),
-                action: dice.one(&[None, Some("sync".to_owned())]),
+                filter: MarkFilter {
+                    states: dice.one(&[Vec::new(), vec![State::Failed, State::Succeeded]]),
+                    action: dice.one(&[None, Some("sync".to_owned())]),
+                    record: dice.one(&[
+                        None,
+                        Some(taskbell::core::task::RecordRef { kind: "customer".into(), id: "42".into() }),
+                    ]),
+                    text: dice.one(&[None, Some("SYN".to_owned())]),
+                    from: dice.one(&[None, Some(taskbell::core::time::Millis(0))]),
+                    to: dice.one(&[None, Some(taskbell::core::time::Millis(i64::MAX))]),
+                },
             }),
             _ => Step::Pass(dice.one(&[1, 500, 1_000, 5_000, 11_000, 31_000, 61_000, 100_000])),
         }

@@ -11,7 +11,9 @@ use taskbell::core::principal::Role;
 use taskbell::core::submit::Submit;
 use taskbell::core::task::{ErrorKind, RecordRef, State};
 use taskbell::core::time::Millis;
-use taskbell::store::{FileRow, ListParams, Mark, MarkParams, OwnerHeads, Reach, SortBy, StoreError, TEXT_CHARS};
+use taskbell::store::{
+    FileRow, ListParams, Mark, MarkFilter, MarkParams, OwnerHeads, Reach, SortBy, StoreError, TEXT_CHARS,
+};
 
 store_suite! {
     pages_by_keyset_hold_each_task_once_in_order_both_ways
@@ -176,9 +178,12 @@ fn marks() -> MarkParams {
         mark: Mark::Seen,
         ids: Vec::new(),
         up_to: None,
-        states: Vec::new(),
-        action: None,
+        filter: MarkFilter::default(),
     }
+}
+
+fn with(filter: MarkFilter) -> MarkParams {
+    MarkParams { filter, ..marks() }
 }
 
 async fn mark(f: &Fixture, params: MarkParams) -> usize {
@@ -262,10 +267,11 @@ async fn marks_up_to_a_head_leave_later_changes_alone(f: &Fixture) {
         assert_eq!(changed, if mark_with == Mark::Seen { 2 } else { 0 }, "a mark is a change after the head");
     }
     assert!(f.get(before[0]).await.seen_at.is_some() && f.get(after).await.seen_at.is_none());
-    let failed = MarkParams { states: vec![State::Failed], ..marks() };
-    let synced = MarkParams { action: Some("sync".into()), ..marks() };
+    let failed = with(MarkFilter { states: vec![State::Failed], ..MarkFilter::default() });
+    let synced = with(MarkFilter { action: Some("sync".into()), ..MarkFilter::default() });
     assert_eq!((mark(f, failed).await, mark(f, synced).await), (0, 0));
-    let all = MarkParams { states: vec![State::Succeeded], action: Some("import".into()), ..marks() };
+    let states = vec![State::Succeeded];
+    let all = with(MarkFilter { states, action: Some("import".into()), ..MarkFilter::default() });
     assert_eq!(mark(f, MarkParams { mark: Mark::Archived, ..all }).await, 3);
     assert_eq!(f.get(running).await.archived_at, None, "what runs is not put away");
 }

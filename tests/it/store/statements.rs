@@ -91,6 +91,7 @@ const PLANS: &[(&str, &[&str])] = &[
 /// Those that bring a few rows into another order after they were found.
 const SORTED: &[(&str, &[&str])] = &[
     ("markable_by_id", &["SEARCH t USING PRIMARY KEY (id=?)"]),
+    ("markable_count", &["taskbell_tasks_owner (tenant=? AND owner=?)"]),
     ("markable_unseen", &["taskbell_tasks_unseen (active=? AND seen_at=? AND archived_at=? AND tenant=? AND owner=?)"]),
     ("markable_up_to", &["taskbell_tasks_owner (tenant=? AND owner=?)"]),
     ("overdue", &["taskbell_tasks_lease", "taskbell_tasks_deadline (active=? AND deadline>? AND deadline<?)"]),

@@ -16,7 +16,8 @@ use taskbell::core::task::State;
 use taskbell::store::migrate::Mode;
 use taskbell::store::postgres::PostgresStore;
 use taskbell::store::{
-    AskParams, ChunkCommit, ClaimParams, ListParams, Mark, MarkParams, RenewParams, Result, Store, SweepParams,
+    AskParams, ChunkCommit, ClaimParams, ListParams, Mark, MarkFilter, MarkParams, RenewParams, Result, Store,
+    SweepParams,
 };
 use tokio::task::JoinSet;
 
@@ -178,7 +179,16 @@ async fn marks(store: Arc<dyn Store>, until: Instant) -> Result<usize> {
     while Instant::now() < until || rounds < 2 {
         let (tenant, owner) = ("acme".to_owned(), "bob".to_owned());
         let (states, ids) = (Vec::new(), Vec::new());
-        store.mark(MarkParams { tenant, owner, mark: Mark::Seen, ids, up_to: None, states, action: None }).await?;
+        store
+            .mark(MarkParams {
+                tenant,
+                owner,
+                mark: Mark::Seen,
+                ids,
+                up_to: None,
+                filter: MarkFilter { states, ..MarkFilter::default() },
+            })
+            .await?;
         rounds += 1;
     }
     Ok(rounds)

@@ -116,6 +116,10 @@ impl Store for FaultyStore {
         read!(self.list(params))
     }
 
+    async fn markable(&self, params: &MarkParams) -> Result<usize> {
+        read!(self.markable(params))
+    }
+
     async fn counts(&self, reach: &Reach, ended: bool) -> Result<Counts> {
         read!(self.counts(reach, ended))
     }
