@@ -146,6 +146,24 @@ fn the_readme_names_exactly_the_settings_that_have_no_effect_yet() {
 }
 
 #[test]
+fn every_promise_of_the_center_names_tests_that_are_there() {
+    let (text, sources) = (read("docs/center.md"), files(&["tests", "src"]));
+    let row = Regex::new(r"(?m)^\| (\d+) \| [^|]+ \| ([^|]+) \|$").unwrap();
+    let rows: Vec<_> =
+        row.captures_iter(&text).map(|row| (row[1].parse::<usize>().unwrap(), row[2].to_owned())).collect();
+    assert_eq!(rows.iter().map(|(n, _)| *n).collect::<Vec<_>>(), (1..=60).collect::<Vec<_>>());
+    let name = Regex::new(r"`(?:\w+::)*(\w+)`").unwrap();
+    for (n, shown) in rows {
+        let names: Vec<_> = name.captures_iter(&shown).map(|found| found[1].to_owned()).collect();
+        assert!(!names.is_empty(), "promise {n} names no test: {shown}");
+        for name in names {
+            let is_there = sources.iter().any(|(_, text)| text.contains(&format!("fn {name}(")));
+            assert!(is_there, "promise {n} names {name}, which is not there");
+        }
+    }
+}
+
+#[test]
 fn every_guarantee_names_tests_that_are_there() {
     let readme = read("README.md");
     let table = section(&readme, "## Guarantees, and the tests that prove them");
