@@ -78,10 +78,9 @@ async function refreshed(id, tasks) {
 
 /** The question before an act that loses or repeats something. A pause asks nothing: it can be taken back. */
 function confirmed(name, task, tasks, opener) {
-  const question = QUESTIONS[name];
-  if (!question) return true;
-  const text = () => question.text((tasks.get(task.id) ?? task).progress ?? {});
-  return ask({ opener, title: t(`ask.${name}.title`, { title: task.title }), text, yes: t(`ask.${name}.yes`), no: t(question.no ?? 'ask.no'), danger: question.danger });
+  const { text, danger, no = 'ask.no' } = QUESTIONS[name] ?? {};
+  const now = () => text((tasks.get(task.id) ?? task).progress ?? {});
+  return !text || ask({ opener, title: t(`ask.${name}.title`, { title: task.title }), text: now, yes: t(`ask.${name}.yes`), no: t(no), danger });
 }
 
 /** What each question tells of what stays, goes on, or may be done twice. */

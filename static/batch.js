@@ -15,27 +15,21 @@ const APART_MS = 600_000;
 
 /** Tasks, newest first, as parts `{key, tasks, group}`: single ones have no key. In the order of their newest members. */
 export function folded(tasks, now) {
-  const goes = new Map();
+  const last = new Map();
   const goOf = new Map();
   for (const task of tasks) {
-    const go = goes.get(task.action);
-    const near = go && Date.parse(go.at(-1).createdAt) - Date.parse(task.createdAt) <= APART_MS;
-    if (near) go.push(task);
-    else goes.set(task.action, [task]);
-    goOf.set(task, goes.get(task.action));
+    let go = last.get(task.action);
+    if (!go || Date.parse(go.at(-1).createdAt) - Date.parse(task.createdAt) > APART_MS) last.set(task.action, (go = []));
+    go.push(task);
+    goOf.set(task, go);
   }
   const parts = [];
   for (const task of tasks) {
     const go = goOf.get(task);
     if (go.length < FOLD_FROM) parts.push({ key: null, tasks: [task], group: groupOf(task, now) });
-    else if (go[0] === task) parts.push({ key: `${task.action} ${go.at(-1).id}`, tasks: go, group: foremost(go, now) });
+    else if (go[0] === task) parts.push({ key: `${task.action} ${go.at(-1).id}`, tasks: go, group: GROUPS.find((group) => go.some((each) => groupOf(each, now) === group)) });
   }
   return parts;
-}
-
-function foremost(tasks, now) {
-  const groups = new Set(tasks.map((task) => groupOf(task, now)));
-  return GROUPS.find((group) => groups.has(group));
 }
 
 /** A new batch row, folded. */

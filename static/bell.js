@@ -10,7 +10,7 @@ import { linkTo, usesToken } from './api.js';
 import { h, icon, setAttribute, setText, svg } from './dom.js';
 import { Widget } from './element.js';
 import { Groups } from './groups.js';
-import { number, t } from './i18n.js';
+import { t } from './i18n.js';
 import { liveBanner, liveIndicator, signInAddress } from './live.js';
 import { emptyPlace, skeleton } from './row.js';
 import { everySecond, serverNow } from './time.js';
@@ -18,8 +18,6 @@ import { ended } from './words.js';
 
 const SEEN_AFTER_MS = 1_000;
 const NAME_EVERY_MS = 10_000;
-/** From more than this on the badge tells only that there are more; the bell's name has the number. */
-const MOST_SHOWN = 99;
 
 export class TaskbellBell extends Widget {
   #center = null;
@@ -134,7 +132,7 @@ export class TaskbellBell extends Widget {
   #paintCounts() {
     const unseen = this.#center.tasks.counts?.unseen ?? 0;
     setAttribute(this.#part.badge, 'hidden', unseen === 0);
-    setText(this.#part.badge, unseen > MOST_SHOWN ? t('bell.many', { n: MOST_SHOWN }) : number(unseen));
+    setText(this.#part.badge, unseen > 99 ? '99+' : String(unseen));
     this.#name();
     this.#paintRing(this.#center.tasks.counts?.running ?? 0);
   }

@@ -27,7 +27,7 @@ export function openDialog(dialog, opener) {
   const row = opener?.closest?.('[data-task]');
   dialog.addEventListener('close', () => {
     dialog.remove();
-    const again = opener?.isConnected ? opener : row?.querySelector(`[data-do="${CSS.escape(opener.dataset.do ?? '')}"]`);
+    const again = opener?.isConnected ? opener : row?.querySelector(`[data-do="${opener.dataset.do}"]`);
     (again ?? row)?.focus({ preventScroll: true });
   });
   dialog.addEventListener('click', (event) => {

@@ -121,7 +121,6 @@ export class Groups {
   }
 
   #fill(name, parts, now, more) {
-    if (parts.length === 0 && !this.#sections.has(name)) return;
     const section = this.#section(name);
     const n = parts.reduce((sum, part) => sum + part.tasks.length, 0);
     setAttribute(section.element, 'hidden', n === 0);
@@ -180,7 +179,6 @@ function sayGone(row) {
   if (row.hasAttribute('data-gone')) return;
   setAttribute(row, 'data-gone', true);
   setText(row.querySelector('[data-part="word"]'), t('say.gone'));
-  setText(row.querySelector('[data-part="message"]'), '');
   const acts = row.querySelector('[data-part="acts"]');
   if (acts.contains(row.getRootNode().activeElement)) row.focus({ preventScroll: true });
   acts.replaceChildren();

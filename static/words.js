@@ -220,7 +220,7 @@ export function timing(task, kind, now) {
   if (ended(task)) return { text: kind === 'failed' ? stoppedFailed(task.progress) : '', label: t('at.finished'), at: task.finishedAt };
   if (kind === 'retrying') return task.waiting?.until ? { text: '', label: t('say.retry'), at: task.waiting.until } : none;
   if (kind === 'queued') {
-    const { until = null } = task.waiting?.reason === 'scheduled' ? task.waiting : {};
+    const until = task.waiting?.reason === 'scheduled' && task.waiting.until;
     return until ? { text: '', label: t('say.scheduled'), at: until } : { text: '', label: t('at.created'), at: task.createdAt };
   }
   if (kind === 'blocked' || kind === 'paused') return { text: '', label: t('at.created'), at: task.createdAt };
