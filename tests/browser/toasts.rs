@@ -151,9 +151,13 @@ async fn announcements_are_merged_and_ten_seconds_apart(stage: &Stage) {
     let said = "window.said.map(([, text]) => text).join(' ')";
     stage.until(Duration::from_secs(40), &format!("{said}.includes('read aloud: succeeded')")).await;
     let all = stage.eval(said).await;
-    for word in ["started", "25%", "50%", "75%", "succeeded"] {
+    for word in ["started", "succeeded"] {
         assert!(all.as_str().unwrap().contains(&format!("read aloud: {word}")), "{word} in {all}");
     }
+    // One sentence when a quarter of the way is passed, with the share that it is then; a busy machine may pass two at once.
+    let shares = stage.eval(&format!("{said}.match(/\\d+(?=%)/g).map((share) => Math.floor(share / 25))")).await;
+    assert!((1..=3).contains(&shares.as_array().unwrap().len()), "{all}");
+    assert!(shares.as_array().unwrap().windows(2).all(|pair| pair[0].as_i64() < pair[1].as_i64()), "{all}");
     let gaps = stage.eval("window.said.slice(1).map(([at], n) => at - window.said[n][0])").await;
     let gaps: Vec<f64> = gaps.as_array().unwrap().iter().map(|gap| gap.as_f64().unwrap()).collect();
     // A timer of the browser may come a few milliseconds early.
