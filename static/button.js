@@ -12,7 +12,7 @@ import { listenForActs } from './acts.js';
 import { call } from './api.js';
 import { makeDialog, openDialog } from './dialog.js';
 import { h, setAttribute, setText } from './dom.js';
-import { Widget, failure } from './element.js';
+import { TargetedWidget, failure } from './element.js';
 import { makeForm } from './form.js';
 import { localized, t } from './i18n.js';
 import { makeRow, patchRow } from './row.js';
@@ -35,45 +35,26 @@ function listed() {
   return listing;
 }
 
-export class TaskbellButton extends Widget {
+export class TaskbellButton extends TargetedWidget {
   static observedAttributes = ['action', 'record-type', 'record-id', 'params'];
 
   #part = null;
   #row = null;
   #id = null;
   #click = null;
-  #turn = 0;
   #internals = this.attachInternals();
 
-  connectedCallback() {
-    this.#start();
-  }
-
-  disconnectedCallback() {
-    this.#turn += 1;
-    super.disconnectedCallback();
-  }
-
-  attributeChangedCallback(name, before, now) {
-    if (this.isConnected && before !== now) this.#start();
-  }
-
-  async #start() {
-    super.disconnectedCallback();
-    const turn = (this.#turn += 1);
-    const shared = await this.ready();
-    if (turn !== this.#turn || !shared) return;
-    Object.assign(this, { shared });
+  async begin(shared, current) {
     this.#draw();
     const record = this.#record();
     try {
       const [actions, task] = await Promise.all([listed(), record && this.#underWay(record)]);
-      if (turn !== this.#turn) return;
+      if (!current()) return;
       this.#take(actions, task);
     } catch (problem) {
-      if (turn !== this.#turn) return;
+      if (!current()) return;
       this.#refuse('');
-      this.#part.note.replaceChildren(failure(problem, () => this.#start()));
+      this.#part.note.replaceChildren(failure(problem, () => this.start()));
       return;
     }
     const paint = () => this.#paint(record);

@@ -72,6 +72,34 @@ export class Widget extends HTMLElement {
   }
 }
 
+/** A widget whose attributes say what it shows: it begins anew whenever one of them changes. */
+export class TargetedWidget extends Widget {
+  #turn = 0;
+
+  connectedCallback() {
+    this.start();
+  }
+
+  disconnectedCallback() {
+    this.#turn += 1;
+    super.disconnectedCallback();
+  }
+
+  attributeChangedCallback(name, before, now) {
+    if (this.isConnected && before !== now) this.start();
+  }
+
+  /** Ends what was shown and calls `begin` with the center and a function that tells whether this is still the last start. */
+  async start() {
+    super.disconnectedCallback();
+    const turn = (this.#turn += 1);
+    const shared = await this.ready();
+    if (!shared || turn !== this.#turn) return;
+    this.shared = shared;
+    await this.begin(shared, () => turn === this.#turn);
+  }
+}
+
 /** A failed start in words: what, why, and a way to try again. */
 export function failure(problem, again) {
   return h('div', { class: 'tb-note', part: 'error', role: 'alert' }, problem.message,

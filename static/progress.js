@@ -8,52 +8,33 @@
 import { listenForActs } from './acts.js';
 import { call } from './api.js';
 import { h } from './dom.js';
-import { Widget, failure } from './element.js';
+import { TargetedWidget, failure } from './element.js';
 import { t } from './i18n.js';
 import { emptyPlace, makeRow, patchRow, skeleton } from './row.js';
 import { everySecond, serverNow } from './time.js';
 import { ended } from './words.js';
 
-export class TaskbellProgress extends Widget {
+export class TaskbellProgress extends TargetedWidget {
   static observedAttributes = ['task', 'record'];
 
   #frame = h('div', { class: 'tb-rows', part: 'rows' });
   #row = null;
   #id = null;
-  #turn = 0;
 
-  connectedCallback() {
-    this.#start();
-  }
-
-  disconnectedCallback() {
-    this.#turn += 1;
-    super.disconnectedCallback();
-  }
-
-  attributeChangedCallback(name, before, now) {
-    if (this.isConnected && before !== now) this.#start();
-  }
-
-  async #start() {
-    super.disconnectedCallback();
-    const turn = (this.#turn += 1);
-    const shared = await this.ready();
-    if (turn !== this.#turn || !shared) return;
-    Object.assign(this, { shared });
+  async begin(shared, current) {
     this.#id = null;
     this.#show(skeleton());
     this.shadowRoot.replaceChildren(this.#frame);
     const target = this.#target();
     try {
       const task = await target.find();
-      if (turn !== this.#turn) return;
+      if (!current()) return;
       if (task) shared.tasks.merge([task]);
       this.#id = task?.id ?? null;
       if (!task) this.#show(emptyPlace({ title: t('record.none'), text: '' }));
     } catch (problem) {
-      if (turn !== this.#turn) return;
-      if (problem.status !== 404) return this.#show(failure(problem, () => this.#start()));
+      if (!current()) return;
+      if (problem.status !== 404) return this.#show(failure(problem, () => this.start()));
       this.#show(emptyPlace({ title: t('error.page.404'), text: t('error.page.404.text'), symbol: 'unknown' }));
     }
     const paint = () => this.#paint(target);
@@ -98,7 +79,7 @@ export class TaskbellProgress extends Widget {
     }
     const task = tasks.get(this.#id);
     // Deleted, or no longer the caller's to see: looked for anew.
-    if (!task) return void (this.#row && this.#start());
+    if (!task) return void (this.#row && this.start());
     if (!this.#row) this.#show(makeRow(task, serverNow()));
     this.#row ??= this.#frame.firstElementChild;
     patchRow(this.#row, task, serverNow());
