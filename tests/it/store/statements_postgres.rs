@@ -77,7 +77,7 @@ const PLANS: &[(&str, &[&str])] = &[
     ("lock_slots", &["taskbell_tasks_pkey"]),
     ("lock_tasks", &["taskbell_tasks_pkey", "(id = ANY ($1))"]),
     ("markable_by_id", &["taskbell_tasks_pkey"]),
-    ("markable_count", &["taskbell_tasks_owner", "(tenant = $1) AND (owner = $2)"]),
+    ("markable_count", &["(tenant = $1) AND (owner = $2)"]),
     ("markable_unseen", &["taskbell_tasks_unseen", "(tenant = $1) AND (owner = $2)"]),
     ("markable_up_to", &["taskbell_tasks_head", "(tenant = $1) AND (owner = $2)"]),
     ("next_due", &["Index Only Scan using taskbell_tasks_due"]),
