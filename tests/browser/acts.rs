@@ -44,6 +44,7 @@ async fn a_dialog_starts_at_its_safe_button_closes_on_escape_and_gives_the_focus
     let task = client.submit(playing(1, "Import customers of May")).await;
     client.until(id(&task), LIMIT, |task| task["progress"]["current"] == 1_250).await;
     let row = stage.open_bell_on(&task).await;
+    stage.until(LIMIT, &format!("{row}?.querySelector('[data-part=count]').textContent.includes('1,250')")).await;
     let said = question(stage, &row, "cancel").await;
     assert!(
         said.contains("Cancel “Import customers of May”?") && said.contains("1,250 rows committed so far are kept"),

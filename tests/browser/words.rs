@@ -49,7 +49,7 @@ async fn each_kind_of_row_has_a_symbol_a_word_and_a_colour(stage: &Stage) {
           place.append(row);
           const word = row.querySelector('[data-part=word]');
           const icon = row.querySelector('.tb-icon');
-          return { kind: row.dataset.kind, wanted: kind, word: word.textContent, colour: getComputedStyle(icon).color, icon: icon.firstElementChild.getAttribute('href').split('#')[1],
+          return { kind: row.dataset.kind, wanted: kind, word: word.textContent, colour: getComputedStyle(icon).color, icon: icon.dataset.icon,
             box: icon.getBoundingClientRect().width, time: row.querySelector('[data-part=at]').textContent, label: row.querySelector('[data-part=at-label]').textContent, height: row.clientHeight };
         });
     ";
@@ -241,7 +241,7 @@ const DIFFERENCES: &str = r"
       const drawn = makeRow(task, now);
       const compare = (what, a, b) => a !== b && differences.push(`${task.state} ${what}: ${a} | ${b}`);
       for (const name of ['data-kind', 'data-tone', 'data-state', 'aria-label']) compare(name, row.getAttribute(name), drawn.getAttribute(name));
-      compare('icon', row.querySelector('use').getAttribute('href').split('#')[1], drawn.querySelector('use').getAttribute('href').split('#')[1]);
+      compare('icon', row.querySelector('use').getAttribute('href').split('#')[1], drawn.querySelector('.tb-icon').dataset.icon);
       for (const part of drawn.querySelectorAll('[data-part]')) {
         const other = row.querySelector(`[data-part='${part.dataset.part}']`);
         if (!other) { differences.push(`${task.state} has no ${part.dataset.part}`); continue; }
