@@ -53,7 +53,7 @@ async fn language_and_zone_are_chosen_without_a_script_and_every_time_follows(st
     stage.open("/notifications").await;
     let (text, title) = shown(stage, &task).await;
     assert_eq!(text, "2031-10-13 04:30:00");
-    assert!(title.starts_with("Asia/Kolkata · "), "{title}");
+    assert!(title.starts_with("Asia/Kolkata"), "{title}");
     // With scripts the choice goes before the browser's own zone.
     stage.browser.devtools("Network.setBlockedURLs", json!({"urls": []})).await;
     stage.browser.devtools("Emulation.setTimezoneOverride", json!({"timezoneId": "America/New_York"})).await;
@@ -62,7 +62,7 @@ async fn language_and_zone_are_chosen_without_a_script_and_every_time_follows(st
     stage.until_live().await;
     let (text, title) = shown(stage, &task).await;
     assert_eq!(text, "2031-10-13 01:00:00");
-    assert!(title.starts_with("Europe/Paris · "), "{title}");
+    assert!(title.starts_with("Europe/Paris"), "{title}");
     choose(stage, "en", "").await;
     stage.open("/notifications").await;
     stage.until_live().await;
