@@ -297,8 +297,10 @@ async fn the_server_and_the_script_draw_the_same_row(stage: &Stage) {
         assert_eq!(told["differences"], json!([]), "{language}");
         let kinds = ["blocked", "cancelled", "failed", "partial", "paused", "retrying", "running"];
         assert_eq!(told["states"], json!(kinds), "{language}");
-        let said =
-            stage.eval(&format!("{}.querySelector('[data-part=message]').textContent", stage.list_row(&last))).await;
+        stage.open("/notifications").await;
+        let message = format!("{}?.querySelector('[data-part=message]')", stage.list_row(&last));
+        stage.until(LIMIT, &message).await;
+        let said = stage.eval(&format!("{message}.textContent")).await;
         let revised = if language == "en" { "total revised 9 to 12" } else { "总数由 9 修正为 12" };
         assert_eq!(said, revised, "a revised total is still said after a reload");
     }
