@@ -171,6 +171,8 @@ impl Way {
 
     async fn enter(self) -> Client {
         let socket = TcpSocket::new_v4().unwrap();
+        // Ports of the sockets that an earlier round closed wait for a minute; the next server listens on another port.
+        socket.set_reuseaddr(true).unwrap();
         socket.bind(self.from).unwrap();
         let mut stream = socket.connect(self.to).await.unwrap();
         stream.set_nodelay(true).unwrap();
