@@ -196,9 +196,10 @@ async fn s14_a_flood_of_pings_or_frames_ends_the_socket_and_disturbs_no_other() 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn k6_a_peer_that_is_gone_without_a_word_is_forgotten() {
     let server = Spec::demo()
-        .env("TASKBELL__PUSH__PING_MS", "1000")
-        .env("TASKBELL__PUSH__PONG_MS", "1000")
-        .env("TASKBELL__PUSH__HELLO_MS", "1000")
+        // So long that the third is here before one of the two is gone.
+        .env("TASKBELL__PUSH__PING_MS", "3000")
+        .env("TASKBELL__PUSH__PONG_MS", "3000")
+        .env("TASKBELL__PUSH__HELLO_MS", "5000")
         .env("TASKBELL__PUSH__CONNECTIONS_PER_NODE", "2")
         .start()
         .await;

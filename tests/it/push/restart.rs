@@ -76,7 +76,8 @@ async fn k3_a_rolling_restart_of_two_nodes_brings_every_page_back_with_bounded_r
     }
 }
 
-/// They came back one by one over the time of the spread, and not all in one second.
+/// They came back one by one over the time of the spread: not more than three tenths of a thousand in any second. Of a
+/// hundred and fifty chance alone brings a third together now and then.
 fn assert_spread(left: &[&Page], began: Instant) {
     let mut entered: Vec<Duration> =
         left.iter().map(|page| page.story(|s| *s.entered_at.last().unwrap()) - began).collect();
@@ -88,7 +89,8 @@ fn assert_spread(left: &[&Page], began: Instant) {
         entered.iter().filter(|at| (*from..until).contains(*at)).count()
     });
     let fullest = fullest.max().unwrap();
-    assert!(fullest * 10 <= left.len() * 4, "{fullest} of {} in one second", left.len());
+    let tenths = if long() { 3 } else { 4 };
+    assert!(fullest * 10 <= left.len() * tenths, "{fullest} of {} in one second", left.len());
 }
 
 /// A number of a node, as it tells it beside it.

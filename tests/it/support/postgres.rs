@@ -22,8 +22,9 @@ use url::Url;
 const PREFIX: &str = "taskbell_test_";
 /// Older ones are nobody's any more.
 const LEFT_OVER_SECONDS: u64 = 2 * 3600;
-/// Connections of one store: enough to be several at once, few enough for many tests at once.
-pub const CONNECTIONS: u32 = 4;
+/// Connections of one store: one for each of what a test does with it at once, so that on a slow machine none waits for
+/// another longer than the store lets it, and few enough for many tests at once.
+pub const CONNECTIONS: u32 = 8;
 
 /// The database that the others are copied from.
 static TEMPLATE: OnceCell<String> = OnceCell::const_new();
