@@ -1,9 +1,13 @@
 //! One chunk: what a handler gets and what it answers, and how an answer that came as JSON is read.
 //!
-//! The shape of an answer is told by its key. This version knows the canonical shape (`hasMore`, `fail`); anything else
-//! is the failure `bad-outcome`. Unknown fields are ignored. A fault in a progress number never fails the chunk's own
-//! work: the number is dropped and the fault goes to the log. A fault in what drives the work (hasMore, checkpoint, delay)
-//! fails the chunk.
+//! The shape of an answer is told by its key, looked for in this order: `fail` and `hasMore` are the canonical shape, `Code`
+//! is that of [`code`], `done` that of [`step`]; anything else is the failure `bad-outcome`. All shapes become one
+//! [`Outcome`], so nothing behind this file knows them apart. Unknown fields are ignored. A fault in a progress number never
+//! fails the chunk's own work: the number is dropped and the fault goes to the log. A fault in what drives the work (whether
+//! there is more, checkpoint, delay) fails the chunk: an answer that is half understood is never taken for an end.
+
+mod code;
+mod step;
 
 use super::json;
 use super::progress::{FieldFault, MAX_UNIT_CHARS, Reported, tidy};
@@ -114,31 +118,24 @@ impl Outcome {
         self
     }
 
-    /// Reads an answer that came as JSON. Beside the outcome come the faults of dropped progress fields.
+    /// Reads an answer that came as JSON, in any of the shapes. Beside the outcome come the faults of dropped progress
+    /// fields, named as the answer names them.
     pub fn parse(answer: &Value) -> Result<(Self, Vec<FieldFault>), BadOutcome> {
         let Some(fields) = answer.as_object() else {
-            return Err(BadOutcome("outcome: must be an object with `hasMore` or `fail`".into()));
+            return Err(BadOutcome("outcome: must be an object with `hasMore`, `fail`, `Code` or `done`".into()));
         };
-        if let Some(fail) = fields.get("fail") {
-            return Ok((Self::Fail(parse_fail(fail)?), Vec::new()));
-        }
-        let Some(has_more) = fields.get("hasMore") else {
-            return Err(BadOutcome("outcome: has neither `hasMore` nor `fail`".into()));
-        };
-        let Some(has_more) = has_more.as_bool() else {
-            return Err(BadOutcome("hasMore: must be true or false".into()));
-        };
-        let (report, mut faults) = match Reported::parse(answer) {
-            Ok(report) => (report, Vec::new()),
-            Err(faults) => (Reported::default(), faults),
-        };
-        let told = Told { report, log: lines(fields.get("log")), rows: rows(fields.get("rows"), &mut faults) };
-        let outcome = if has_more {
-            let checkpoint = fields.get("checkpoint").filter(|c| !c.is_null()).cloned();
-            let delay_ms = delay(fields.get("nextDelaySeconds"))?;
-            Self::More { checkpoint, delay_ms, told }
+        // Typed clients write null for what they do not say.
+        let key = |name: &str| fields.get(name).filter(|value| !value.is_null());
+        let (outcome, faults) = if let Some(fail) = key("fail") {
+            (Self::Fail(parse_fail(fail)?), Vec::new())
+        } else if let Some(has_more) = key("hasMore") {
+            canonical(has_more, answer)?
+        } else if let Some(code) = key("Code") {
+            code::read(code, answer)?
+        } else if let Some(done) = key("done") {
+            step::read(done, answer)?
         } else {
-            Self::Done { result: fields.get("result").filter(|r| !r.is_null()).cloned(), told }
+            return Err(BadOutcome("outcome: has none of `hasMore`, `fail`, `Code` and `done`".into()));
         };
         outcome.check()?;
         Ok((outcome, faults))
@@ -169,13 +166,44 @@ fn document(name: &str, value: Option<&Value>, cap_bytes: usize) -> Result<(), B
     json::check(text.as_bytes(), name, limits::JSON_DEPTH).map_err(|e| BadOutcome(e.to_string()))
 }
 
-fn delay(value: Option<&Value>) -> Result<i64, BadOutcome> {
-    match value {
-        None | Some(Value::Null) => Ok(0),
-        Some(v) => match v.as_f64() {
-            Some(s) if (0.0..=limits::DELAY_SECONDS).contains(&s) => Ok((s * 1000.0).round() as i64),
-            _ => Err(BadOutcome("nextDelaySeconds: must be a number between 0 and 86,400".into())),
-        },
+fn canonical(has_more: &Value, answer: &Value) -> Result<(Outcome, Vec<FieldFault>), BadOutcome> {
+    let Some(has_more) = has_more.as_bool() else {
+        return Err(BadOutcome("hasMore: must be true or false".into()));
+    };
+    let (mut told, mut faults) = told(answer, answer.get("log"));
+    told.rows = rows(answer.get("rows"), &mut faults);
+    let outcome = if has_more {
+        let delay_ms = delay("nextDelaySeconds", answer.get("nextDelaySeconds"), 1_000.0)?;
+        Outcome::More { checkpoint: present(answer.get("checkpoint")), delay_ms, told }
+    } else {
+        Outcome::Done { result: present(answer.get("result")), told }
+    };
+    Ok((outcome, faults))
+}
+
+/// What is told beside the direction: a report in the names of [`Reported::parse`], and lines of log.
+fn told(report: &Value, log: Option<&Value>) -> (Told, Vec<FieldFault>) {
+    let (report, faults) = match Reported::parse(report) {
+        Ok(report) => (report, Vec::new()),
+        Err(faults) => (Reported::default(), faults),
+    };
+    (Told { report, log: lines(log), rows: Rows::default() }, faults)
+}
+
+/// A value that is there and not null.
+fn present(value: Option<&Value>) -> Option<Value> {
+    value.filter(|v| !v.is_null()).cloned()
+}
+
+/// A planned gap in a unit of so many ms; absent = 0. Nothing is taken for a gap that is not one.
+fn delay(field: &str, value: Option<&Value>, unit_ms: f64) -> Result<i64, BadOutcome> {
+    let Some(value) = value.filter(|v| !v.is_null()) else { return Ok(0) };
+    match value.as_f64().map(|n| n * unit_ms) {
+        Some(ms) if (0.0..=limits::DELAY_SECONDS * 1_000.0).contains(&ms) => Ok(ms.round() as i64),
+        _ => {
+            let most = if unit_ms == 1.0 { "86,400,000" } else { "86,400" };
+            Err(BadOutcome(format!("{field}: must be a number between 0 and {most}")))
+        }
     }
 }
 
@@ -221,76 +249,4 @@ fn parse_fail(fail: &Value) -> Result<Failure, BadOutcome> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn more_with_a_fractional_delay_and_no_checkpoint_keeps_the_old_one() {
-        let (outcome, faults) =
-            Outcome::parse(&json!({"hasMore": true, "nextDelaySeconds": 0.25, "current": 3, "later": 1})).unwrap();
-        assert!(faults.is_empty());
-        assert!(matches!(outcome, Outcome::More { checkpoint: None, delay_ms: 250, .. }));
-    }
-
-    #[test]
-    fn an_answer_without_a_known_key_is_a_bad_outcome() {
-        for answer in [json!(null), json!([]), json!("x"), json!({}), json!({"done": true}), json!({"hasMore": "yes"})]
-        {
-            assert!(Outcome::parse(&answer).is_err(), "{answer}");
-        }
-    }
-
-    #[test]
-    fn an_outcome_that_is_built_is_the_one_that_is_read() {
-        for (built, read) in [
-            (
-                Outcome::more(json!({"row": 9})).counted(9, Some(20), "rows"),
-                json!({"hasMore": true, "checkpoint": {"row": 9}, "current": 9, "total": 20, "unit": "rows"}),
-            ),
-            (
-                Outcome::done(json!({"written": 20})).counted(20, Some(20), "rows"),
-                json!({"hasMore": false, "result": {"written": 20}, "current": 20, "total": 20, "unit": "rows"}),
-            ),
-            (Outcome::done(Value::Null), json!({"hasMore": false})),
-        ] {
-            assert_eq!(Outcome::parse(&read), Ok((built, Vec::new())));
-        }
-        let failed = Outcome::Fail(Failure::new(ErrorKind::Handler, "x", "no"));
-        assert_eq!(failed.clone().counted(9, None, "rows"), failed);
-    }
-
-    #[test]
-    fn a_delay_outside_a_day_is_a_bad_outcome_that_names_field_and_limit() {
-        for delay in [json!(-1), json!(86_401), json!("5"), json!(f64::MAX)] {
-            let e = Outcome::parse(&json!({"hasMore": true, "nextDelaySeconds": delay})).unwrap_err();
-            assert!(e.0.contains("nextDelaySeconds") && e.0.contains("86,400"), "{e}");
-        }
-        assert!(Outcome::parse(&json!({"hasMore": true, "nextDelaySeconds": 86_400})).is_ok());
-    }
-
-    #[test]
-    fn a_checkpoint_is_taken_at_its_cap_and_refused_one_above() {
-        let at = "x".repeat(limits::CHECKPOINT_BYTES - 2);
-        assert!(Outcome::parse(&json!({"hasMore": true, "checkpoint": at})).is_ok());
-        let above = "x".repeat(limits::CHECKPOINT_BYTES - 1);
-        let e = Outcome::parse(&json!({"hasMore": true, "checkpoint": above})).unwrap_err();
-        assert!(e.0.contains("262145") && e.0.contains("262144"), "{e}");
-    }
-
-    #[test]
-    fn a_bad_progress_number_is_dropped_and_named_but_the_work_counts() {
-        let (outcome, faults) =
-            Outcome::parse(&json!({"hasMore": true, "current": "7", "checkpoint": {"n": 1}})).unwrap();
-        assert_eq!(faults.len(), 1);
-        assert!(matches!(outcome, Outcome::More { checkpoint: Some(_), .. }));
-    }
-
-    #[test]
-    fn an_error_text_is_cut_between_characters_and_marked() {
-        let long = format!("a{}", "界".repeat(65_535 / 3));
-        let failure = Failure::new(ErrorKind::Handler, "x", long);
-        assert_eq!(failure.message.chars().count(), limits::MESSAGE_CHARS);
-        assert!(failure.message.ends_with('…'));
-    }
-}
+mod tests;
