@@ -13,6 +13,9 @@ mod check;
 mod database;
 mod fault;
 mod outside;
+mod pack;
+mod pack_place;
+mod pack_rows;
 mod push;
 mod quantity;
 mod reader;
@@ -29,11 +32,14 @@ pub use auth::{JwtAlgorithm, JwtIssuer};
 pub use database::{DatabaseUrl, without_password};
 pub use fault::{Fault, Faults};
 pub use outside::{RecordType, Visibility, Webhook, WriteBack};
+pub use pack::{MANIFEST, Manifest};
+pub use pack_place::{PackFault, PackFaults};
+pub use pack_rows::PACK_ROWS;
 pub use push::Push;
 pub(crate) use quantity::duration_ms;
 pub use rows::{Allowed, ROWS, Row, markdown};
 pub use secret::Secret;
-pub use sections::{Database, Engine, FilesUrl, Log, LogFormat, Migrate, Outbound, Server, Synchronous};
+pub use sections::{Database, Engine, FilesUrl, Log, LogFormat, Migrate, Outbound, Packs, Server, Synchronous};
 
 use crate::core::redact::Redactor;
 pub use source::environment;
@@ -67,8 +73,8 @@ pub struct Settings {
     pub push: Push,
     /// Whether this node fires schedules.
     pub scheduler_enabled: bool,
-    /// Where packs are looked for; absolute.
-    pub packs_dir: PathBuf,
+    /// Packs of scripts.
+    pub packs: Packs,
     /// Calls to other hosts.
     pub outbound: Outbound,
     /// The process's own log.
@@ -153,7 +159,7 @@ impl Settings {
             engine: sections::engine(root.section("engine")),
             push: push::push(root.section("push")),
             scheduler_enabled: sections::scheduler(root.section("scheduler")),
-            packs_dir: sections::packs(root.section("packs")),
+            packs: sections::packs(root.section("packs")),
             outbound: sections::outbound(root.section("outbound")),
             log: sections::log(root.section("log")),
             jwt: auth::auth(root.section("auth")),

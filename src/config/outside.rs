@@ -165,17 +165,29 @@ fn write_back(mut section: Section<'_>) -> Option<WriteBack> {
     Some(WriteBack { table: table?, key: key?, columns, words })
 }
 
+/// A plain identifier of a schema: a table, perhaps with its schema before a dot, or a column.
 fn identifier(section: &mut Section<'_>, key: &'static str, required: bool) -> Option<String> {
+    named(section, key, required, |name| name.split('.').all(is_identifier))
+}
+
+/// The same without a dot.
+pub(super) fn plain_identifier(section: &mut Section<'_>, key: &'static str, required: bool) -> Option<String> {
+    named(section, key, required, is_identifier)
+}
+
+fn named(section: &mut Section<'_>, key: &'static str, required: bool, good: fn(&str) -> bool) -> Option<String> {
     let name = if required { section.required_text(key) } else { section.text(key) }?;
-    let plain = name.split('.').all(|part| {
-        let starts = part.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-        starts && part.len() <= 63 && part.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
-    });
-    if !plain {
+    if !good(&name) {
         section.fault(key, "must be a plain identifier: letters, digits and underscores");
         return None;
     }
     Some(name)
+}
+
+/// Letters, digits and underscores, at most 63, no digit first.
+pub(super) fn is_identifier(name: &str) -> bool {
+    let starts = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    starts && name.len() <= 63 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }
 
 fn words(section: &mut Section<'_>) -> BTreeMap<String, String> {

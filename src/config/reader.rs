@@ -159,6 +159,13 @@ impl<'c> Section<'c> {
         sections
     }
 
+    /// The paths, from this table, of the tables of a list that was given; what is no table is passed over.
+    pub(super) fn sections_given(&self, key: &str) -> Vec<String> {
+        let Some(Value::Array(items)) = self.table.get(key) else { return Vec::new() };
+        let tables = items.iter().enumerate().filter(|(_, item)| item.is_table());
+        tables.map(|(i, _)| format!("{key}[{i}]")).collect()
+    }
+
     /// A value of any shape, with no default: for keys that take more than one shape.
     pub(super) fn raw(&mut self, key: &'static str) -> Option<Value> {
         self.row(key);

@@ -3,6 +3,7 @@
 //! The parser takes defaults and ranges from here and from nowhere else, and panics in tests for a key that has no row, so
 //! the table cannot drift from the code. `[]` in a key stands for any entry of a list.
 
+use super::pack_rows::PACK_ROWS;
 use std::sync::OnceLock;
 use toml::Value;
 
@@ -49,7 +50,7 @@ impl Row {
 pub(super) fn find(key: &str) -> Option<&'static Row> {
     static SORTED: OnceLock<Vec<&'static Row>> = OnceLock::new();
     let sorted = SORTED.get_or_init(|| {
-        let mut rows: Vec<&Row> = ROWS.iter().collect();
+        let mut rows: Vec<&Row> = ROWS.iter().chain(PACK_ROWS).collect();
         rows.sort_by_key(|row| row.key);
         rows
     });
@@ -75,7 +76,7 @@ pub fn markdown() -> String {
     table
 }
 
-const fn row(
+pub(super) const fn row(
     key: &'static str,
     default: &'static str,
     unit: &'static str,
@@ -123,7 +124,9 @@ pub const ROWS: &[Row] = &[
     row("push.frame_bytes", "32768", "bytes", Range(4_096, 1_048_576), "The largest frame that a client may send. Its longest is a token; the rest has a few hundred bytes."),
     row("push.pending_bytes", "262144", "bytes", Range(65_536, 16_777_216), "Bytes that may wait to be written to one WebSocket. No frame is larger than three quarters of it, and one frame waits at a time."),
     row("scheduler.enabled", "true", "true, false", Free, "Whether this node fires schedules. Off during a hand-over leaves due instants to the other nodes."),
-    row("packs.dir", "\"packs\"", "folder", Free, "Where packs of scripts are looked for."),
+    row("packs.dir", "\"packs\"", "folder", Free, "Where packs of scripts are looked for, each in a folder of its own."),
+    row("packs.data", "\"data/packs\"", "folder", Free, "Where packs that name no database keep a SQLite file of their own."),
+    row("packs.poll_ms", "1000", "ms", Range(50, 600_000), "How often the folders of packs are looked at. A folder that changed is loaded when it has been the same in two looks."),
     row("outbound.timeout_ms", "10000", "ms", Range(100, 600_000), "The longest one webhook delivery may take."),
     row("outbound.first_retry_ms", "5000", "ms", Range(100, 3_600_000), "The wait before the second attempt of a delivery; it doubles from there."),
     row("outbound.allow", "[]", "hosts or host:port", Free, "Hosts that handlers, scripts and webhooks may reach. None, and private addresses only when listed here."),

@@ -86,6 +86,17 @@ pub struct Engine {
     pub cancel_grace_ms: u64,
 }
 
+/// `[packs]`
+#[derive(Clone, Debug)]
+pub struct Packs {
+    /// Where packs are looked for; absolute.
+    pub dir: PathBuf,
+    /// Where the databases are that packs have to themselves; absolute.
+    pub data: PathBuf,
+    /// How often the folders are looked at, ms.
+    pub poll_ms: u64,
+}
+
 /// `[outbound]`
 #[derive(Clone, Debug)]
 pub struct Outbound {
@@ -274,21 +285,23 @@ pub(super) fn scheduler(mut section: Section<'_>) -> bool {
     enabled
 }
 
-pub(super) fn packs(mut section: Section<'_>) -> PathBuf {
+pub(super) fn packs(mut section: Section<'_>) -> Packs {
     let dir = section.text("dir").unwrap_or_else(|| "packs".to_owned());
-    let dir = section.cx.resolve(&dir);
+    let data = section.text("data").unwrap_or_else(|| "data/packs".to_owned());
+    let read = Packs {
+        dir: section.cx.resolve(&dir),
+        data: section.cx.resolve(&data),
+        poll_ms: u64::try_from(section.int("poll_ms")).expect("the range of a length in a row starts at 0 or above"),
+    };
     section.finish();
-    dir
+    read
 }
 
 pub(super) fn outbound(mut section: Section<'_>) -> Outbound {
     let ms = |n: i64| u64::try_from(n).expect("the range of a length in a row starts at 0 or above");
     let allow = section.texts("allow");
-    for host in &allow {
-        if host.contains(['/', '@', '*']) || !Url::parse(&format!("http://{host}/")).is_ok_and(|url| url.has_host()) {
-            section
-                .fault("allow", format!("`{host}` is no host or host:port, such as erp.example.com or 127.0.0.1:9000"));
-        }
+    for host in allow.iter().filter(|host| !is_host(host)) {
+        section.fault("allow", format!("`{host}` is no host or host:port, such as erp.example.com or 127.0.0.1:9000"));
     }
     let read = Outbound {
         timeout_ms: ms(section.int("timeout_ms")),
@@ -297,6 +310,11 @@ pub(super) fn outbound(mut section: Section<'_>) -> Outbound {
     };
     section.finish();
     read
+}
+
+/// Whether a text is a host or host:port, and nothing more.
+pub(super) fn is_host(host: &str) -> bool {
+    !host.contains(['/', '@', '*']) && Url::parse(&format!("http://{host}/")).is_ok_and(|url| url.has_host())
 }
 
 pub(super) fn log(mut section: Section<'_>) -> Log {

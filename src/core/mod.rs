@@ -17,6 +17,7 @@ pub mod json;
 pub mod lifecycle;
 pub mod logline;
 pub mod metric;
+pub mod pack;
 pub mod params_check;
 pub mod picture;
 pub mod principal;
