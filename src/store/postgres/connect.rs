@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-/// How long a verb waits for a connection before it is told that the database is away.
+/// How long a verb waits for a connection before it is told that the database is away, unless said otherwise.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a start waits for the server.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -32,6 +32,8 @@ pub struct PostgresOptions {
     pub url: String,
     /// The most connections of this pool.
     pub connections: u32,
+    /// How long a verb waits for one of them before it is told that the database is away; 2 s in service.
+    pub acquire_timeout: Duration,
     /// Moves the database's clock, ms: for tests that cannot wait for a lease or a day. 0 in service.
     pub clock_shift_ms: Arc<AtomicI64>,
     /// Holds the database's clock still, so that `clock_shift_ms` alone says what time it is, in ms since 1970: for tests
@@ -49,7 +51,13 @@ impl fmt::Debug for PostgresOptions {
 impl PostgresOptions {
     /// A database with a small pool.
     pub fn new(url: impl Into<String>) -> Self {
-        Self { url: url.into(), connections: 10, clock_shift_ms: Arc::default(), clock_held: false }
+        Self {
+            url: url.into(),
+            connections: 10,
+            acquire_timeout: ACQUIRE_TIMEOUT,
+            clock_shift_ms: Arc::default(),
+            clock_held: false,
+        }
     }
 
     pub(super) fn clock(&self) -> Clock {
@@ -87,7 +95,7 @@ impl PostgresOptions {
     pub(in crate::store) fn pool(&self) -> Result<PgPool> {
         let pool = PgPoolOptions::new()
             .max_connections(self.connections)
-            .acquire_timeout(ACQUIRE_TIMEOUT)
+            .acquire_timeout(self.acquire_timeout)
             .test_before_acquire(false)
             .before_acquire(|connection, meta| {
                 Box::pin(async move { Ok(meta.idle_for < TRUSTED_IDLE || connection.ping().await.is_ok()) })

@@ -10,7 +10,7 @@ use sqlx::{AssertSqlSafe, Connection as _, Executor as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use taskbell::store::logs::{LogLimits, PostgresLogs};
 use taskbell::store::migrate::Mode;
 use taskbell::store::postgres::{PostgresOptions, PostgresStore};
@@ -22,9 +22,10 @@ use url::Url;
 const PREFIX: &str = "taskbell_test_";
 /// Older ones are nobody's any more.
 const LEFT_OVER_SECONDS: u64 = 2 * 3600;
-/// Connections of one store: one for each of what a test does with it at once, so that on a slow machine none waits for
-/// another longer than the store lets it, and few enough for many tests at once.
-pub const CONNECTIONS: u32 = 8;
+/// Connections of one store: enough to be several at once, few enough for many tests at once.
+const CONNECTIONS: u32 = 8;
+/// How long one is waited for: on a machine that is busy with tests the two seconds of a service say nothing.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The database that the others are copied from.
 static TEMPLATE: OnceCell<String> = OnceCell::const_new();
@@ -41,7 +42,7 @@ pub fn shared_server() -> String {
 
 /// Settings of a store over a database.
 pub fn options(url: &str) -> PostgresOptions {
-    PostgresOptions { connections: CONNECTIONS, ..PostgresOptions::new(url) }
+    PostgresOptions { connections: CONNECTIONS, acquire_timeout: PATIENCE, ..PostgresOptions::new(url) }
 }
 
 /// A database.
