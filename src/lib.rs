@@ -8,8 +8,9 @@
 //! | [`config`] | the settings, each with its unit, its default and its faults | core |
 //! | [`store`] | the port to the database and its adapters: the only place with SQL | core |
 //! | [`bus`] | wake-up and fan-out between the parts of a node, later between nodes | core |
-//! | [`handler`] | what runs one chunk: native code, scripts | core |
-//! | [`engine`] | claim, run, group commit, heartbeat, sweep, drain; the command handle | core, store, bus, handler |
+//! | [`outbound`] | calls to other hosts: only to those that are listed | core |
+//! | [`handler`] | what runs one chunk: native code, scripts, calls over HTTP | core, outbound |
+//! | [`engine`] | claim, run, group commit, heartbeat, sweep, drain; the command handle | core, store, bus, outbound, handler |
 //! | [`push`] | WebSocket protocol, hub, sessions, snapshots | core, store, bus |
 //! | [`web`] | HTTP API and pages | core, store, push, the engine's command handle |
 //! | [`telemetry`] | the process's own log, secrets masked; its numbers | core, config |
@@ -30,6 +31,7 @@ pub mod core;
 pub mod demo;
 pub mod engine;
 pub mod handler;
+pub mod outbound;
 pub mod push;
 pub mod store;
 pub mod telemetry;

@@ -84,7 +84,6 @@ impl Loaded {
         };
         note(self.given.contains("scheduler"), "scheduler", "schedules are");
         note(self.given.contains("packs"), "packs", "packs are");
-        note(self.given.contains("outbound"), "outbound", "calls to other hosts are");
         note(!settings.webhooks.is_empty(), "webhooks", "webhooks are");
         for (i, action) in settings.actions.iter().enumerate() {
             let Budgets { statements, nesting, .. } = action.budgets;

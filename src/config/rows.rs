@@ -129,7 +129,7 @@ pub const ROWS: &[Row] = &[
     row("packs.poll_ms", "1000", "ms", Range(50, 600_000), "How often the folders of packs are looked at. A folder that changed is loaded when it has been the same in two looks."),
     row("outbound.timeout_ms", "10000", "ms", Range(100, 600_000), "The longest one webhook delivery may take."),
     row("outbound.first_retry_ms", "5000", "ms", Range(100, 3_600_000), "The wait before the second attempt of a delivery; it doubles from there."),
-    row("outbound.allow", "[]", "hosts or host:port", Free, "Hosts that handlers, scripts and webhooks may reach. None, and private addresses only when listed here."),
+    row("outbound.allow", "[]", "hosts, host:port, networks", Free, "Where handlers, scripts and webhooks may call: nowhere unless listed, on ports 80 and 443 unless said. A listed name may lead to a private address only where that address, or its network, is listed too."),
     row("log.level", "\"info\"", "", OneOf(&["error", "warn", "info", "debug", "trace"]), "How much of its own doing the process tells on standard error."),
     row("log.format", "\"text\"", "", OneOf(&["text", "json"]), "`text` for people, `json` (one object a line) for collectors."),
     row("auth.jwt", "[]", "issuers", Free, "Issuers whose JWTs are taken as proof of who calls."),

@@ -5,6 +5,7 @@
 use super::database::{self, DatabaseUrl};
 use super::reader::{Choice, Section};
 use super::secret::Secret;
+use crate::core::hosts::AllowList;
 use ipnet::IpNet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -104,8 +105,8 @@ pub struct Outbound {
     pub timeout_ms: u64,
     /// The wait before the second attempt, in milliseconds.
     pub first_retry_ms: u64,
-    /// Hosts, or host:port, that may be reached.
-    pub allow: Vec<String>,
+    /// What may be reached.
+    pub allow: AllowList,
 }
 
 /// How the process writes its own log.
@@ -299,10 +300,13 @@ pub(super) fn packs(mut section: Section<'_>) -> Packs {
 
 pub(super) fn outbound(mut section: Section<'_>) -> Outbound {
     let ms = |n: i64| u64::try_from(n).expect("the range of a length in a row starts at 0 or above");
-    let allow = section.texts("allow");
-    for host in allow.iter().filter(|host| !is_host(host)) {
-        section.fault("allow", format!("`{host}` is no host or host:port, such as erp.example.com or 127.0.0.1:9000"));
-    }
+    let allow = AllowList::parse(&section.texts("allow")).unwrap_or_else(|bad| {
+        for host in bad {
+            let like = "erp.example.com, 127.0.0.1:9000, [::1]:9000 or 10.0.0.0/8";
+            section.fault("allow", format!("`{host}` is no host, host:port or network, such as {like}"));
+        }
+        AllowList::default()
+    });
     let read = Outbound {
         timeout_ms: ms(section.int("timeout_ms")),
         first_retry_ms: ms(section.int("first_retry_ms")),
@@ -314,7 +318,7 @@ pub(super) fn outbound(mut section: Section<'_>) -> Outbound {
 
 /// Whether a text is a host or host:port, and nothing more.
 pub(super) fn is_host(host: &str) -> bool {
-    !host.contains(['/', '@', '*']) && Url::parse(&format!("http://{host}/")).is_ok_and(|url| url.has_host())
+    AllowList::parse(&[host]).is_ok()
 }
 
 pub(super) fn log(mut section: Section<'_>) -> Log {

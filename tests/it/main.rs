@@ -14,6 +14,7 @@ mod deploy;
 mod docs;
 mod eta;
 mod handler;
+mod outbound;
 mod pages;
 mod push;
 mod scenario;

@@ -5,6 +5,8 @@ pub mod clock;
 #[allow(dead_code, reason = "the browser tests use it too, and each binary a part of it")]
 pub mod ground;
 pub mod node;
+#[allow(dead_code, reason = "benches share these parts too")]
+pub mod played;
 #[allow(dead_code, reason = "the browser tests use it too, and each binary a part of it")]
 pub mod postgres;
 #[allow(dead_code, reason = "the browser tests use it too, and each binary a part of it")]
