@@ -316,7 +316,7 @@ pub(super) fn outbound(mut section: Section<'_>) -> Outbound {
     read
 }
 
-/// Whether a text is a host or host:port, and nothing more.
+/// Whether a text is what `outbound.allow` may hold.
 pub(super) fn is_host(host: &str) -> bool {
     AllowList::parse(&[host]).is_ok()
 }
