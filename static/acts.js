@@ -22,7 +22,7 @@ export function actButtons(task, { only = null, icons = false } = {}) {
     h('button', {
       class: 'tb-button', type: 'button', 'data-size': icons ? null : 'small', 'data-do': name, 'data-look': name === 'delete' ? 'quiet' : null,
       'aria-label': t('do.named', { do: t(`do.${name}`), title: task.title }), title: name === 'delete' && !icons ? t('do.delete') : null,
-    }, icons || name === 'delete' ? icon(name) : null, icons || name !== 'delete' ? t(`do.${name}`) : null));
+    }, icons ? icon(name) : name === 'delete' ? icon('delete') : null, icons || name !== 'delete' ? t(`do.${name}`) : null));
 }
 
 /**

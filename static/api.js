@@ -7,6 +7,7 @@
  * to the person, who decides. (A 401 is no such answer: nothing was done under it.)
  */
 import { currentLanguage, t } from './i18n.js';
+import { HOSTED } from './place.js';
 
 const access = { base: new URL('..', import.meta.url), getToken: null, token: null };
 let tell = null;
@@ -29,8 +30,8 @@ export function useAccess({ url, getToken } = {}) {
  * has to give a `getToken`, early or late, and one of our origin may do so until its scripts have run.
  */
 export function accessKnown() {
-  if (access.base.origin !== location.origin) return told;
-  if (document.getElementById('tb-page') || document.readyState === 'complete') return undefined;
+  if (HOSTED && access.base.origin !== location.origin) return told;
+  if (!HOSTED || document.readyState === 'complete') return undefined;
   return Promise.race([told, new Promise((parsed) => addEventListener('load', parsed, { once: true }))]);
 }
 
@@ -79,12 +80,7 @@ export function address(path) {
 
 /** The attributes of a link to one of our pages. From another application's page, which may hold half a form, it opens beside it. */
 export function linkTo(path) {
-  return { href: address(path).href, ...(hosted() ? { target: '_blank', rel: 'noopener' } : {}) };
-}
-
-/** Whether this page is another application's. */
-export function hosted() {
-  return !document.getElementById('tb-page');
+  return { href: address(path).href, ...(HOSTED ? { target: '_blank', rel: 'noopener' } : {}) };
 }
 
 /** A refused or lost call. `status` is 0 when there was no answer; `errors` are the faults of single fields. */

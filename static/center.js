@@ -5,12 +5,13 @@
  * other tabs over a BroadcastChannel whose name carries user and tenant; signing out clears all of them. The badge is
  * whatever the server says next: nothing is counted here.
  */
-import { accessKnown, call, hosted, useAccess } from './api.js';
+import { accessKnown, call, useAccess } from './api.js';
 import { Connection } from './connection.js';
-import { loadIcons, pageData } from './dom.js';
+import { pageData } from './dom.js';
 import { Ends } from './ends.js';
 import { pageLanguage, useLanguage } from './i18n.js';
-import { rememberZone, serverNow, setServerTime } from './time.js';
+import { HOSTED, loadDrawings } from './place.js';
+import { serverNow, setServerTime } from './time.js';
 import { Tasks } from './tasks.js';
 
 let shared = null;
@@ -25,10 +26,9 @@ export function center(options = {}) {
 
 async function make({ lang }) {
   await accessKnown();
-  const page = pageData('tb-page');
+  const page = HOSTED ? null : pageData('tb-page');
   if (page?.now) setServerTime(page.now);
-  await Promise.all([useLanguage(pageLanguage(lang), hosted() ? '.widgets' : ''), loadIcons()]);
-  if (page) rememberZone();
+  await Promise.all([useLanguage(pageLanguage(lang)), loadDrawings()]);
   made = new Center(page);
   return made;
 }
@@ -47,7 +47,6 @@ class Center {
     this.connection.addEventListener('live', () => this.connection.live === 'signed-out' && this.#end());
     this.connection.addEventListener('who', ({ detail }) => this.#know(detail));
     if (who) this.#know(who);
-    if (page) this.#stayOne(who);
     this.connection.start();
   }
 
@@ -97,52 +96,15 @@ class Center {
     this.tasks.mark(message.ids, message.mark);
   }
 
-  /**
-   * All tabs of a browser are one person's: a sign-out ends them all, and so does the page of somebody else. The note
-   * outlives a tab that sleeps or lies in the back/forward cache; it is looked at when that tab wakes.
-   */
-  #stayOne({ tenant, user }) {
-    const me = `${tenant}:${user}`;
-    const check = () => {
-      const who = noted();
-      if (who !== null && who !== me) this.connection.signOut();
-    };
-    note(me);
-    document.addEventListener('submit', (event) => {
-      if (!event.target.matches?.('form[data-sign-out]')) return;
-      note(NOBODY);
-      this.#channel?.postMessage({ kind: 'sign-out' });
-      this.connection.signOut();
-    });
-    addEventListener('storage', ({ key }) => key === SIGNED_IN && check());
-    addEventListener('pageshow', ({ persisted }) => persisted && check());
-    this.connection.addEventListener('look', check);
+  /** Ends this page and all other tabs of its person. */
+  signOut() {
+    this.#channel?.postMessage({ kind: 'sign-out' });
+    this.connection.signOut();
   }
 
   #end() {
     this.tasks.clear();
     this.#channel?.close();
     this.#channel = null;
-  }
-}
-
-/** Under this key the browser keeps whom its pages are for. */
-const SIGNED_IN = 'taskbell:signed-in';
-const NOBODY = '';
-
-/** A browser may forbid a page to keep anything; then each tab is for itself. */
-function note(who) {
-  try {
-    localStorage.setItem(SIGNED_IN, who);
-  } catch {
-    return;
-  }
-}
-
-function noted() {
-  try {
-    return localStorage.getItem(SIGNED_IN);
-  } catch {
-    return null;
   }
 }

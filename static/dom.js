@@ -6,29 +6,9 @@
  * same-origin or a download of ours. A patch writes only what differs, so focus, selection and scroll survive it.
  */
 
+import { drawing } from './place.js';
+
 const SVG = 'http://www.w3.org/2000/svg';
-const symbols = new Map();
-let loading = null;
-
-/**
- * Loads the drawings of icons.svg, once. As a document and not by `<use>`: a browser follows that neither to another
- * origin nor out of a shadow root; and by the request itself, which parses no text of ours. Without it icons are empty:
- * a word always stands beside them.
- */
-export function loadIcons() {
-  loading ??= new Promise((done) => {
-    const request = new XMLHttpRequest();
-    request.open('GET', new URL('./icons.svg', import.meta.url));
-    request.responseType = 'document';
-    request.addEventListener('load', () => {
-      for (const symbol of request.responseXML?.querySelectorAll('symbol') ?? []) symbols.set(symbol.id, symbol);
-    });
-    request.addEventListener('loadend', done);
-    request.send();
-  });
-  return loading;
-}
-
 /**
  * An element. `attributes` values: false, null and undefined leave it out, true sets it empty; keys that begin with `on`
  * add a listener. Children are nodes, texts, or lists of them.
@@ -55,7 +35,7 @@ export function setIcon(element, name) {
   if (element.dataset.icon === name) return;
   element.dataset.icon = name;
   element.setAttribute('viewBox', '0 0 16 16');
-  element.replaceChildren(...[...(symbols.get(name)?.children ?? [])].map((each) => document.importNode(each, true)));
+  element.replaceChildren(...drawing(name).map(([tag, attributes]) => svg(tag, attributes)));
 }
 
 /** An svg element with plain attributes; for the drawings that are not icons. */

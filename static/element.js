@@ -1,7 +1,7 @@
 /**
  * What every widget shares: the shadow root with the one stylesheet, the center, and how it is told whose token speaks.
  *
- * The sheet is fetched once and adopted as a constructed sheet, so no inline style is needed and no rule of the host page
+ * The sheet is made once and adopted as a constructed sheet, so no inline style is needed and no rule of the host page
  * reaches in. `getToken` is a property and takes a function: one that a script set before the element was known is found
  * too. Must never refer to an id outside its root, never take a token from an attribute, and never keep a timer or a
  * subscription of an element that has left the page.
@@ -9,16 +9,9 @@
 import { center } from './center.js';
 import { h } from './dom.js';
 import { t } from './i18n.js';
+import { stylesheet } from './place.js';
 
 let sheet = null;
-
-/** The shared sheet; fetched once per page. */
-function stylesheet() {
-  sheet ??= fetch(new URL('./taskbell.css', import.meta.url))
-    .then((answer) => answer.text())
-    .then((text) => new CSSStyleSheet().replace(text));
-  return sheet;
-}
 
 /** A custom element of ours. */
 export class Widget extends HTMLElement {
@@ -45,7 +38,7 @@ export class Widget extends HTMLElement {
 
   /** The center, with the styles at hand; null when the element has left the page meanwhile. */
   async ready() {
-    const [shared, styles] = await Promise.all([center(this.#access()), stylesheet()]);
+    const [shared, styles] = await Promise.all([center(this.#access()), (sheet ??= stylesheet())]);
     if (!this.isConnected) return null;
     // Only now, so that what the page wrote inside the element shows until there is something better.
     const root = this.shadowRoot ?? this.attachShadow({ mode: 'open' });

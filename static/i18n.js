@@ -6,11 +6,11 @@
  * Intl for the catalogue's language, so a language with other categories needs a catalogue and no code. Never builds a
  * sentence from parts and never adds an "s". A missing key shows as the key, so that it is seen.
  */
+import { catalogue } from './place.js';
 
 let language = 'en';
 let messages = {};
 let formats = makeFormats('en');
-const loading = new Map();
 
 function makeFormats(tag) {
   return {
@@ -32,13 +32,10 @@ export function pageLanguage(lang = '') {
   return 'en';
 }
 
-/** Loads a catalogue once and makes it the one in use; `part` names one that holds less than all of it. */
-export async function useLanguage(tag = pageLanguage(), part = '') {
-  const name = `${tag}${part}`;
-  if (!loading.has(name)) {
-    loading.set(name, fetch(new URL(`./i18n/${name}.json`, import.meta.url)).then((answer) => answer.json()));
-  }
-  useMessages(tag, await loading.get(name));
+/** Loads the catalogue of a language and makes it the one in use. */
+export async function useLanguage(tag) {
+  const answer = await fetch(new URL(catalogue(tag), import.meta.url));
+  useMessages(tag, await answer.json());
 }
 
 /** Takes a catalogue that is at hand. */

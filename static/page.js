@@ -11,19 +11,22 @@ import { h } from './dom.js';
 import { t } from './i18n.js';
 import { startList } from './list.js';
 import { liveBanner, signInAddress } from './live.js';
+import { stayOne } from './one.js';
 import { usePreferences } from './preferences.js';
 import { startRecord } from './record.js';
 import { emptyPlace } from './row.js';
 import { startSettings } from './settings.js';
 import { startTask } from './task.js';
 import { Teller } from './tell.js';
-import { localizeTimes } from './time.js';
+import { localizeTimes, rememberZone } from './time.js';
 
 const STARTS = { actions: startButtons, notifications: startList, task: startTask, record: startRecord, settings: startSettings };
 
 const main = document.querySelector('main[data-page]');
 if (document.getElementById('tb-page')) {
   const shared = await center();
+  stayOne(shared);
+  rememberZone();
   localizeTimes(document);
   document.querySelector('header.top')?.append(liveBanner(shared.connection));
   shared.connection.addEventListener('live', () => shared.connection.live === 'signed-out' && clear());

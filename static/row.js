@@ -6,9 +6,10 @@
  * scroll survive it; buttons are redrawn only when `can` changed. Must never compute what a row says: that is words.js.
  */
 import { actButtons } from './acts.js';
-import { address, download, hosted, linkTo, usesToken } from './api.js';
+import { address, download, linkTo, usesToken } from './api.js';
 import { h, icon, safeHref, setAttribute, setIcon, setText } from './dom.js';
 import { t } from './i18n.js';
+import { HOSTED } from './place.js';
 import { setTime } from './time.js';
 import { describe, ended } from './words.js';
 
@@ -83,7 +84,7 @@ function patchRecord(chip, record) {
   setText(chip, `${record.type} ${record.id}`);
   setAttribute(chip, 'title', `${record.type} ${record.id}`);
   // In the application's own pages the record itself is nearer than our page about it.
-  const own = hosted() ? safeHref(record.url) : null;
+  const own = HOSTED ? safeHref(record.url) : null;
   setLink(chip, own ? { href: own } : linkTo(`records/${encodeURIComponent(record.type)}/${encodeURIComponent(record.id)}`));
 }
 

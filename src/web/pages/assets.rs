@@ -1,12 +1,11 @@
 //! `/static/`: scripts, styles, icons and catalogues, compiled into the binary.
 //!
 //! Served with an ETag of their bytes and asked for again on each load, so that a new binary never meets an old script;
-//! compressed once, for whoever takes it so. `taskbell.js` and its words are made from the modules (see `widgets`), styles go without their comments. A
-//! debug build reads the folder itself, so that a changed script shows without another build; a release build reads no
+//! compressed once, for whoever takes it so. `taskbell.js` and `i18n/*.widgets.json` are what a page of another application
+//! loads; `embed/build.mjs` makes them from the other files, and they are committed. A debug build reads the folder itself, so that a changed script shows without another build; a release build reads no
 //! file at run time. Nothing here is secret, yet the rule of origins holds here too: a page that is not listed gets no
 //! script of ours, and so no half-working widgets.
 
-use super::{squeeze, widgets};
 use crate::web::error::{ApiError, Code};
 use axum::extract::Path;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
@@ -33,7 +32,7 @@ struct Asset {
 
 static KEPT: LazyLock<Mutex<HashMap<String, Arc<Asset>>>> = LazyLock::new(Mutex::default);
 
-/// A file by its name. It is made once; in a debug build again when what it is made of has changed.
+/// A file by its name, compressed once; in a debug build again when it has changed.
 fn find(name: &str) -> Option<Arc<Asset>> {
     let kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
     if kept.is_some() && !cfg!(debug_assertions) {
@@ -50,26 +49,11 @@ fn find(name: &str) -> Option<Arc<Asset>> {
     Some(asset)
 }
 
-/// The bytes of a file: made from others, or as they are.
 fn content(name: &str) -> Option<Bytes> {
-    let words_of = |name: &str| name.strip_prefix("i18n/")?.strip_suffix(".widgets.json").map(str::to_owned);
-    if name.strip_suffix(".js") == Some(widgets::ENTRY) {
-        return Some(widgets::script(&text).into());
-    }
-    if let Some(language) = words_of(name) {
-        return widgets::words(&text(&format!("i18n/{language}.json"))?, &text).map(Into::into);
-    }
-    if name.ends_with(".css") {
-        return text(name).map(|sheet| squeeze::style(&sheet).into());
-    }
     Assets::get(name).map(|file| match file.data {
         std::borrow::Cow::Borrowed(bytes) => Bytes::from_static(bytes),
         std::borrow::Cow::Owned(bytes) => bytes.into(),
     })
-}
-
-fn text(name: &str) -> Option<String> {
-    String::from_utf8(Assets::get(name)?.data.into_owned()).ok()
 }
 
 fn pack(plain: &[u8]) -> Bytes {
@@ -125,6 +109,10 @@ pub async fn serve(Path(name): Path<String>, headers: HeaderMap) -> Result<Respo
 mod tests {
     use super::*;
 
+    fn text(name: &str) -> Option<String> {
+        String::from_utf8(Assets::get(name)?.data.into_owned()).ok()
+    }
+
     /// Name → text of each script.
     fn scripts() -> impl Iterator<Item = (String, String)> {
         Assets::iter().filter(|name| name.ends_with(".js")).map(|name| (name.to_string(), text(&name).unwrap()))
@@ -164,18 +152,19 @@ mod tests {
         }
     }
 
-    /// What a host page may cost, bytes over the wire: the script with all three widgets, and everything with it.
+    /// What a host page may cost over the wire, in bytes: the script with all three widgets, their style and their drawings,
+    /// and the words of one language with it.
     const SCRIPT_BYTES: usize = 25 * 1024;
-    const ALL_BYTES: usize = 36 * 1024;
+    const ALL_BYTES: usize = 29 * 1024;
 
     #[test]
     fn what_a_host_page_loads_is_small() {
         let size = |name: &str| find(name).unwrap().packed.len();
-        let (script, style, icons) = (size("taskbell.js"), size("taskbell.css"), size("icons.svg"));
+        let (script, types) = (size("taskbell.js"), size("taskbell.d.ts"));
         let words = ["en", "zh-CN"].map(|language| size(&format!("i18n/{language}.widgets.json")));
-        let told = format!("script {script}, style {style}, icons {icons}, words {words:?}");
+        let told = format!("script {script}, words {words:?}, types {types}");
         assert!(script <= SCRIPT_BYTES, "{told}");
-        assert!(script + style + icons + words.into_iter().max().unwrap() <= ALL_BYTES, "{told}");
+        assert!(script + words.into_iter().max().unwrap() <= ALL_BYTES, "{told}");
     }
 
     #[test]

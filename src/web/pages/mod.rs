@@ -22,14 +22,12 @@ pub mod row;
 mod say;
 pub mod settings;
 pub mod shell;
-pub mod squeeze;
 pub mod task;
 #[cfg(test)]
 mod tests;
 pub mod timeline;
 pub mod visitor;
 pub mod when;
-pub mod widgets;
 pub mod words;
 
 use super::state::AppState;

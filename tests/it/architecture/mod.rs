@@ -31,7 +31,7 @@ pub fn files(folders: &[&str]) -> Vec<(String, String)> {
 
 #[test]
 fn the_tree_keeps_the_rules_of_the_architecture() {
-    let files = files(&["src", "tests", "benches", "examples", "static", "templates"]);
+    let files = files(&["src", "tests", "benches", "examples", "static", "embed", "templates"]);
     assert!(files.iter().any(|(path, _)| path == "src/lib.rs"), "the sources are where the test looks for them");
     let faults: Vec<String> = files.iter().flat_map(|(path, text)| faults(path, text)).collect();
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
