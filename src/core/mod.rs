@@ -29,6 +29,7 @@ pub mod retry;
 pub mod schema;
 pub mod signing;
 pub mod submit;
+pub mod tables;
 pub mod task;
 pub mod time;
 pub mod transition;
