@@ -21,6 +21,7 @@ pub mod logs;
 mod marks;
 pub mod memory;
 pub mod migrate;
+pub mod pack;
 pub mod postgres;
 mod relational;
 mod retry;

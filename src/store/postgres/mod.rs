@@ -32,7 +32,8 @@ use crate::core::time::Millis;
 use crate::store::value::values as bind;
 use async_trait::async_trait;
 use connect::Clock;
-use fault::{at_begin, fault};
+use fault::at_begin;
+pub(super) use fault::fault;
 use sqlx::postgres::{PgPool, PgRow};
 use sqlx::{AssertSqlSafe, Postgres, Row as _, Transaction};
 

@@ -9,6 +9,7 @@ mod generated;
 mod invariants;
 mod logs;
 mod migrations;
+mod packs;
 mod pictures;
 mod reading;
 mod slots;
