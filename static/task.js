@@ -15,7 +15,7 @@ import { Picture } from './picture.js';
 import { patchBar } from './row.js';
 import { duration, everySecond, remainingSpan, serverNow, setTime, timeElement } from './time.js';
 import { Timeline } from './timeline.js';
-import { amount, describe, ended, stoppedFailed } from './words.js';
+import { amount, describe, ended, stoppedFailed, warningText } from './words.js';
 
 /** Takes over the page below `root`. */
 export function startTask(root, shared) {
@@ -143,6 +143,15 @@ function paintFacts(part, task, now) {
   setText(part.confidence, estimated ? `${t(`eta.confidence.${eta.confidence}`)} · ${t(`eta.basis.${eta.basis}`)}` : '');
   setText(part.attempt, t('task.attempt.value', { n: task.attempt, max: task.maxAttempts }));
   setText(part.chunks, number(task.chunks ?? 0));
+  detail(part, 'warnings', (task.warnings ?? []).map(warningText).join(', '));
+  const rows = ['ok', 'skipped', 'failed'].map((name) => [task.rows?.[name] ?? 0, t(`task.rows.${name}`)]);
+  detail(part, 'rows', rows.some(([n]) => n > 0) ? rows.map(([n, word]) => `${number(n)} ${word}`).join(', ') : '');
+}
+
+/** A line of the details that is there only while it says something. */
+function detail(part, name, text) {
+  setText(part[name], text);
+  for (const element of [part[name], part[`${name}-label`]]) setAttribute(element, 'hidden', !text);
 }
 
 function remainingText(eta, now) {

@@ -2,6 +2,7 @@
 
 use crate::browser_tests;
 use crate::rig::page::LIMIT;
+use crate::rig::play::playing;
 use crate::rig::runner::Test;
 use crate::rig::stage::Stage;
 use serde_json::{Value, json};
@@ -11,7 +12,8 @@ pub fn tests() -> Vec<Test> {
     browser_tests![
         a_failed_task_stays_at_its_true_value,
         a_cancelled_task_stays_at_its_true_value,
-        an_unknown_total_shows_no_percent_anywhere
+        an_unknown_total_shows_no_percent_anywhere,
+        rows_in_the_details_follow_the_task,
     ]
 }
 
@@ -97,4 +99,32 @@ async fn an_unknown_total_shows_no_percent_anywhere(stage: &Stage) {
     client.until(id, Duration::from_secs(60), |task| task["state"] == "succeeded").await;
     stage.until(LIMIT, "document.querySelector('[data-part=head]').dataset.kind === 'succeeded'").await;
     assert_eq!(stage.percent_signs(page).await, json!([]), "nor after the end");
+}
+
+async fn rows_in_the_details_follow_the_task(stage: &Stage) {
+    stage
+        .plays(json!({"1": [
+            {"hasMore": true, "current": 3, "total": 9, "rows": {"ok": 3}, "nextDelaySeconds": 1},
+            {"hasMore": true, "current": 1_300, "total": 2_000, "rows": {"ok": 1_297, "skipped": 2, "failed": 1}, "nextDelaySeconds": 2},
+            {"hasMore": false, "current": 2_000, "total": 2_000},
+        ]}))
+        .await;
+    let client = stage.client().await;
+    stage.sign_in().await;
+    let task = client.submit(playing(1, "counts")).await;
+    stage.open(&format!("/tasks/{}", task["id"].as_str().unwrap())).await;
+    let says = |name: &str, text: &str| {
+        format!(
+            "(({{ hidden, textContent }}) => !hidden && textContent === '{text}')(document.querySelector('[data-part={name}]')) && document.querySelector('[data-part={name}-label]').checkVisibility()"
+        )
+    };
+    stage.until(LIMIT, &says("rows", "1,300 done, 2 skipped, 1 failed")).await;
+    client.until(task["id"].as_str().unwrap(), LIMIT, |task| task["state"] == "succeeded").await;
+    stage.until(LIMIT, "document.querySelector('[data-part=head]').dataset.kind === 'partial'").await;
+    let details =
+        "[...document.querySelectorAll('dl.details > *')].filter((e) => e.checkVisibility()).map((e) => e.textContent)";
+    let live = stage.eval(details).await;
+    stage.driver().refresh().await.unwrap();
+    stage.until_live().await;
+    assert_eq!(stage.eval(details).await, live, "the server writes the same");
 }
