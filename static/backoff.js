@@ -9,6 +9,8 @@ const FIRST_MS = 2_000;
 const LONGEST_MS = 30_000;
 const HIDDEN_LIMIT_MS = 300_000;
 const TOO_MANY = 4429;
+/** Closed because we do not speak the server's protocol, or spoke too late. */
+export const UNSPOKEN = 4409;
 
 /**
  * How long to wait, or null for not at all: until somebody looks. `attempt` counts from 0 and goes back there after 10 s of
@@ -18,6 +20,6 @@ export function retryDelay({ attempt, hidden = false, hiddenMs = 0, mayConnect =
   if (signedOut || !mayConnect) return null;
   if (hidden) return hiddenMs > HIDDEN_LIMIT_MS && !busy ? null : LONGEST_MS;
   if (drain) return drain.retryMs + random * drain.spreadMs;
-  if (code === TOO_MANY) return LONGEST_MS;
+  if (code === TOO_MANY || code === UNSPOKEN) return LONGEST_MS;
   return random * (attempt === 0 ? FIRST_MS : Math.min(LONGEST_MS, 1000 * 2 ** attempt));
 }

@@ -12,13 +12,14 @@
  *   tabs at most one has one (tab.js).
  * - The server says in its welcome whom it took us for. Another one than this page was made for ends it: a page never shows
  *   the tasks of two people.
+ * - A server that does not understand us is not asked again soon, and the person is told to load the page anew.
  * - A host page's token is renewed before it ends. One that is refused is asked for once more; refused again, we are signed
  *   out. One that the host page cannot give is told as a failed read and asked for again as after any loss.
  * Must never carry a change to the server (those go over HTTP), and never put a token into the address.
  */
-import { address, call, token, usesToken } from './api.js';
-import { retryDelay } from './backoff.js';
-import { currentLanguage } from './i18n.js';
+import { Problem, address, call, token, usesToken } from './api.js';
+import { UNSPOKEN, retryDelay } from './backoff.js';
+import { currentLanguage, t } from './i18n.js';
 import { Tab } from './tab.js';
 import { serverNow, setServerTime } from './time.js';
 
@@ -353,6 +354,7 @@ export class Connection extends EventTarget {
     this.#refused = code === 4001;
     this.#setLive(navigator.onLine === false ? 'offline' : 'reconnecting');
     if (this.#refused) return void this.#open();
+    if (code === UNSPOKEN) this.#fault(new Problem(0, { detail: t('error.protocol') }));
     if (neverWelcomed && this.#attempt > 0 && !this.#proving) this.#probe();
     this.#later(code);
   }

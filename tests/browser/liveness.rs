@@ -13,6 +13,7 @@ pub fn tests() -> Vec<Test> {
         one_trigger_is_one_read_and_triggers_at_once_share_it,
         refresh_works_without_a_socket_and_a_failure_says_why,
         retries_follow_the_table,
+        a_server_that_does_not_understand_the_page_is_told_and_not_asked_over_and_over,
     ]
 }
 
@@ -202,6 +203,7 @@ async fn retries_follow_the_table(stage: &Stage) {
             signedOut: half({ ...visible, signedOut: true }),
             drained: half({ ...visible, drain: { retryMs: 500, spreadMs: 5000 } }),
             tooMany: half({ ...visible, code: 4429 }),
+            notUnderstood: half({ ...visible, code: 4409 }),
         });
     }, (fault) => done(String(fault)));";
     assert_eq!(
@@ -216,6 +218,26 @@ async fn retries_follow_the_table(stage: &Stage) {
             "signedOut": null,
             "drained": 3000,
             "tooMany": 30_000,
+            "notUnderstood": 30_000,
         })
     );
+}
+
+async fn a_server_that_does_not_understand_the_page_is_told_and_not_asked_over_and_over(stage: &Stage) {
+    stage.sign_in().await;
+    stage.open("/notifications").await;
+    stage.until_live().await;
+    let told = played(
+        stage,
+        "const waits = []; const later = window.setTimeout; window.setTimeout = (act, ms) => (waits.push(ms), later(act, ms));
+         sockets[0].drop(4409);
+         window.setTimeout = later;
+         const said = [connection.live, connection.fault?.message, Math.max(...waits.filter((ms) => ms < 60_000)), sockets.length];
+         dispatchEvent(new Event('online')); await settle();
+         sockets[1].hear(greet);
+         return [...said, connection.live, connection.fault];",
+    )
+    .await;
+    let words = "The server does not understand this page. Reload it.";
+    assert_eq!(told, json!(["reconnecting", words, 30_000, 1, "live", null]));
 }
