@@ -26,7 +26,7 @@ use crate::engine::commands::Commands;
 use crate::engine::logbook::Logbook;
 use crate::engine::{Engine, EngineParts, EngineSettings};
 pub use crate::handler::native::NativeHandlers;
-use crate::handler::script::{PoolSettings, ScriptHandler, ScriptPool};
+use crate::handler::script::{Library, PoolSettings, ScriptHandler, ScriptPool};
 use crate::handler::{Handler, Registry};
 use crate::push::{Hub, HubParts};
 use crate::store::StoreError;
@@ -274,15 +274,22 @@ fn registry(
         (true, Some(exe)) => Some(ScriptPool::start(PoolSettings { size: parallelism.min(SCRIPT_PROCESSES), exe })),
         (true, None) => Some(ScriptPool::start(PoolSettings::of_this_binary().map_err(StartError::Executable)?)),
     };
+    // The actions that are scripts may run one another, by their keys.
+    let scripts = actions.iter().filter_map(|action| match &action.handler {
+        HandlerRef::Script(path) => Some((action.key.clone(), path.clone())),
+        HandlerRef::Native(_) => None,
+    });
+    let library = Library::open(scripts).map_err(|e| StartError::Action(format!("a script cannot be read: {e}")))?;
+    let library = Arc::new(library);
     let mut handlers: Vec<(String, Arc<dyn Handler>)> = Vec::new();
     for action in actions {
         let handler = match (&action.handler, &pool) {
             (HandlerRef::Native(name), _) => natives.get(name),
             (HandlerRef::Script(path), Some(pool)) => {
                 let timeout = Duration::from_millis(action.chunk_timeout_ms.unsigned_abs());
-                let script = ScriptHandler::new(path, action.memory_bytes, timeout, pool.clone())
+                let script = ScriptHandler::new(path, action.budgets, timeout, pool.clone())
                     .map_err(|e| StartError::Action(format!("action `{}`: {}: {e}", action.key, path.display())))?;
-                Some(Arc::new(script) as Arc<dyn Handler>)
+                Some(Arc::new(script.with_library(library.clone())) as Arc<dyn Handler>)
             }
             (HandlerRef::Script(_), None) => None,
         };

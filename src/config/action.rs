@@ -6,6 +6,7 @@
 use super::reader::Choice;
 use super::secret::Secret;
 use crate::core::action::{self, CancelRight, ConcurrencyRule, IdempotencyRule, Localized, OnConflict, Policy};
+use crate::core::budget::Budgets;
 use crate::core::principal::Role;
 use crate::core::retry::RetryPolicy;
 use crate::core::schema::schema_text;
@@ -29,17 +30,6 @@ pub enum HandlerRef {
     },
     /// Workers outside fetch the chunks.
     Pull,
-}
-
-/// `budgets`, of one chunk of a script.
-#[derive(Clone, Copy, Debug)]
-pub struct Budgets {
-    /// Memory.
-    pub memory_bytes: u64,
-    /// Statements, as the interpreter counts.
-    pub statements: u64,
-    /// Depth of scripts that run scripts.
-    pub nesting: u32,
 }
 
 /// One button.
@@ -100,7 +90,7 @@ impl Action {
             retry: self.retry,
             chunk_timeout_ms: self.chunk_timeout_ms,
             timeout_ms: self.timeout_ms,
-            memory_bytes: self.budgets.memory_bytes,
+            budgets: self.budgets,
             undo_window_ms: self.undo_window_ms,
             cancel: self.cancel,
         })

@@ -1,11 +1,12 @@
 //! How an entry of `[[actions]]` is read, and what must hold between entries.
 
-use super::action::{Action, Budgets, HandlerRef};
+use super::action::{Action, HandlerRef};
 use super::outside::{RECORD_TYPE, is_record_type, signing_secret};
 use super::reader::Section;
 use super::sections::http_url;
 use super::template;
 use crate::core::action::{ConcurrencyRule, IdempotencyRule, Localized};
+use crate::core::budget::Budgets;
 use crate::core::retry::RetryPolicy;
 use std::collections::BTreeMap;
 use toml::Value;
@@ -226,7 +227,10 @@ fn budgets(mut section: Section<'_>) -> Budgets {
     let read = Budgets {
         memory_bytes: section.size_bytes("memory"),
         statements: u64::try_from(section.int("statements")).expect("the range of statements starts above 0"),
+        stack_bytes: section.size_bytes("stack"),
         nesting: positive(&mut section, "nesting"),
+        output_bytes: section.size_bytes("output"),
+        log_bytes: section.size_bytes("log"),
     };
     section.finish();
     read

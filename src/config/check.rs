@@ -3,7 +3,7 @@
 //!
 //! A feature that would be ignored is told, never passed over in silence; an action that could not run is refused.
 
-use super::action::{Action, Budgets, HandlerRef};
+use super::action::{Action, HandlerRef};
 use super::database::DatabaseUrl;
 use super::fault::{Faults, nearest};
 use super::sections::FilesUrl;
@@ -85,14 +85,6 @@ impl Loaded {
         note(self.given.contains("scheduler"), "scheduler", "schedules are");
         note(self.given.contains("packs"), "packs", "packs are");
         note(!settings.webhooks.is_empty(), "webhooks", "webhooks are");
-        for (i, action) in settings.actions.iter().enumerate() {
-            let Budgets { statements, nesting, .. } = action.budgets;
-            note(
-                statements != 50_000_000 || nesting != 32,
-                &format!("actions[{i}].budgets"),
-                "budgets but for memory are",
-            );
-        }
         for (i, record) in settings.records.iter().enumerate() {
             note(
                 record.write_back.is_some(),

@@ -27,7 +27,7 @@ mod template;
 #[cfg(test)]
 mod tests;
 
-pub use action::{Action, Budgets, HandlerRef};
+pub use action::{Action, HandlerRef};
 pub use auth::{JwtAlgorithm, JwtIssuer};
 pub use database::{DatabaseUrl, without_password};
 pub use fault::{Fault, Faults};

@@ -178,8 +178,11 @@ pub const ROWS: &[Row] = &[
     row("actions[].chunk_timeout", "\"30s\"", "duration", Duration("10ms", "600s"), "The longest one chunk may run before it is dropped and tried again. As long as the lease: short chunks keep progress and cancel prompt."),
     row("actions[].timeout", "", "duration", Duration("1s", "3650d"), "The deadline of the whole task, from its first claim. None: it may take as long as it takes."),
     row("actions[].budgets.memory", "\"64MiB\"", "size", Size("4MiB", "4GiB"), "Memory of one chunk of a script."),
-    row("actions[].budgets.statements", "50000000", "statements", Range(1_000, 1_000_000_000_000), "Work of one chunk of a script, counted by the interpreter."),
+    row("actions[].budgets.statements", "50000000", "statements", Range(1_000, 1_000_000_000_000), "Work of one chunk of a script: jumps of loops, calls and steps of regular expressions, as the interpreter counts them, in steps of 10,000."),
+    row("actions[].budgets.stack", "\"1MiB\"", "size", Size("64KiB", "8MiB"), "Stack of the calls of one chunk of a script."),
     row("actions[].budgets.nesting", "32", "calls", Range(1, 1_000), "How deep scripts may run scripts."),
+    row("actions[].budgets.output", "\"8MiB\"", "size", Size("64KiB", "64MiB"), "JSON that one chunk of a script hands out: its answer, its calls, and what it gives to scripts that it runs."),
+    row("actions[].budgets.log", "\"8MiB\"", "size", Size("4KiB", "1GiB"), "Text that one chunk of a script logs. At most 2,000 lines and 1 MiB of it are kept; beyond this budget the chunk ends."),
     row("actions[].undo_window", "\"0s\"", "duration", Duration("0s", "1h"), "How long after the click the task cannot start, and a cancel leaves no trace in the record."),
     row("actions[].cancel", "\"owner\"", "", OneOf(&["owner", "operator", "nobody"]), "Who may cancel, at least."),
 ];

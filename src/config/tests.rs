@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::core::action::{CancelRight, OnConflict};
+use crate::core::budget::Budgets;
 use crate::core::principal::Role;
 use crate::core::retry::RetryPolicy;
 use std::collections::BTreeSet;
@@ -171,7 +172,11 @@ fn an_action_has_the_defaults_of_the_contract() {
     assert_eq!(action.retry, RetryPolicy::default());
     assert_eq!((action.chunk_timeout_ms, action.timeout_ms, action.undo_window_ms), (30_000, None, 0));
     assert_eq!((action.roles.as_slice(), action.cancel), (&[Role::User][..], CancelRight::Owner));
-    assert_eq!((action.budgets.statements, action.budgets.nesting), (50_000_000, 32));
+    assert_eq!(action.budgets, Budgets::default());
+    assert_eq!(
+        (action.budgets.memory_bytes, action.budgets.statements, action.budgets.nesting),
+        (64 << 20, 50_000_000, 32)
+    );
     assert!(action.concurrency.is_none() && action.idempotency.is_none());
     assert_eq!(action.params, serde_json::json!({}));
     assert_eq!(loaded.settings.declared()[0].key, "a");

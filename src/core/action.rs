@@ -1,5 +1,6 @@
 //! A declared button, resolved from the configuration: what it is called, who may click it and by which rules it runs.
 
+use super::budget::Budgets;
 use super::principal::{Principal, Role};
 use super::retry::RetryPolicy;
 use super::task::Hold;
@@ -140,8 +141,8 @@ pub struct Action {
     pub chunk_timeout_ms: i64,
     /// Limit of the whole task from its first claim, ms.
     pub timeout_ms: Option<i64>,
-    /// Memory of one script chunk, bytes.
-    pub memory_bytes: u64,
+    /// What one chunk of a script may use.
+    pub budgets: Budgets,
     /// A clicked task stays unclaimable this long, ms.
     pub undo_window_ms: i64,
     /// Who may cancel.

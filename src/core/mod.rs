@@ -5,6 +5,7 @@
 
 pub mod account;
 pub mod action;
+pub mod budget;
 pub mod canonical;
 pub mod change;
 pub mod chunk;

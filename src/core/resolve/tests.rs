@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::core::action::{Actions, CancelRight, HandlerRef, Localized, Policy};
+use crate::core::budget::Budgets;
 use crate::core::retry::RetryPolicy;
 use crate::core::task::Hold;
 use serde_json::json;
@@ -21,7 +22,7 @@ fn action(key: &str) -> Action {
         retry: RetryPolicy::default(),
         chunk_timeout_ms: 30_000,
         timeout_ms: None,
-        memory_bytes: 1 << 26,
+        budgets: Budgets::default(),
         undo_window_ms: 0,
         cancel: CancelRight::Owner,
     }

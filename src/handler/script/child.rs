@@ -4,7 +4,7 @@
 //! What it writes to standard error goes to the server's log, and its last words are kept: they tell what it died of.
 
 use super::limits;
-use super::protocol::{self, FromChild, MAX_FROM_CHILD_BYTES, ToChild, VERSION};
+use super::protocol::{self, FromChild, MAX_FROM_IDLE_BYTES, ToChild, VERSION};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use std::io;
@@ -81,7 +81,7 @@ impl Child {
         else {
             return Err(io::Error::other("a script process has no pipes"));
         };
-        let from = LengthDelimitedCodec::builder().max_frame_length(MAX_FROM_CHILD_BYTES).new_read(from);
+        let from = LengthDelimitedCodec::builder().max_frame_length(MAX_FROM_IDLE_BYTES).new_read(from);
         let words = tokio::spawn(listen(err, process.id()));
         let mut child = Self { process, to, from, words, chunks: 0, _alive: alive };
         child.ready().await?;
@@ -102,7 +102,11 @@ impl Child {
 
     /// Sends a frame.
     pub async fn send(&mut self, head: &ToChild, body: &[u8]) -> io::Result<()> {
-        self.chunks += u32::from(matches!(head, ToChild::Run(_)));
+        if let ToChild::Run(run) = head {
+            self.chunks += 1;
+            let output = usize::try_from(run.budgets.output_bytes).unwrap_or(usize::MAX);
+            self.from.decoder_mut().set_max_frame_length(output.saturating_add(limits::FRAME_BYTES));
+        }
         self.to.write_all(&protocol::encode(head, body)).await?;
         self.to.flush().await
     }

@@ -5,15 +5,20 @@
 //! apart by what it left: past the time it is a timeout, after a refused allocation it is the memory budget, else it is
 //! `script-process-died`, which is worth another attempt.
 
+use super::calls::{self, Called, Caller, Reply};
+use super::library::Library;
 use super::limits;
 use super::pool::Lent;
-use super::protocol::{Fault, Found, FromChild, Run, Thrown, ToChild};
+use super::protocol::{Came, Fault, FromChild, Run, Thrown, ToChild};
+use crate::core::budget::{Budget, Budgets, Spent};
 use crate::core::chunk::{Failure, Outcome};
 use crate::core::json::{self, JsonFault};
 use crate::core::progress::{FieldFault, Reported};
 use crate::core::task::{ErrorKind, limits as core_limits};
-use crate::handler::{ChunkContext, FileContent, HandlerError};
+use crate::handler::{ChunkContext, HandlerError};
 use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use serde_json::Value;
 use std::io;
 use std::time::{Duration, Instant};
@@ -26,9 +31,10 @@ const LEVELS: [&str; 4] = ["debug", "info", "warn", "error"];
 pub(super) struct Drive<'a> {
     pub name: &'a str,
     pub source: &'a Bytes,
-    pub memory_bytes: u64,
+    pub budgets: Budgets,
     pub timeout: Duration,
     pub cx: &'a ChunkContext,
+    pub library: &'a Library,
 }
 
 /// What a process answered, and whether it can be used again.
@@ -49,7 +55,7 @@ impl Drive<'_> {
                 said
             }
             Ok(Err(error)) => return Err(self.died(lent, began_at.elapsed(), &error).await),
-            Err(_) => Err(Fault::Time),
+            Err(_) => Err(Fault::Budget(self.spent(Budget::Timeout, millis(began_at.elapsed()), String::new()))),
         };
         match said {
             Ok(answer) => self.outcome(&answer),
@@ -62,14 +68,22 @@ impl Drive<'_> {
         let run = Run {
             name: self.name.to_owned(),
             chunk: self.cx.chunk_in().clone(),
-            memory_bytes: self.memory_bytes,
-            time_ms: u64::try_from(self.timeout.as_millis()).unwrap_or(u64::MAX),
+            budgets: self.budgets,
+            time_ms: millis(self.timeout),
         };
         child.send(&ToChild::Run(Box::new(run)), self.source).await?;
+        let caller = Caller { cx: self.cx, library: self.library };
+        let mut calls = FuturesUnordered::new();
+        let mut logged_bytes = 0;
         let mut told_to_stop = false;
         loop {
             let frame = tokio::select! {
-                frame = child.next() => frame?,
+                frame = child.next(), if calls.len() < limits::CALLS_AT_ONCE => frame?,
+                Some((ask, called)) = calls.next() => {
+                    let (came, body) = told(called);
+                    child.send(&ToChild::Returned { ask, came }, &body).await?;
+                    continue;
+                }
                 () = self.cx.stopped(), if !told_to_stop => {
                     told_to_stop = true;
                     child.send(&ToChild::Stop, b"").await?;
@@ -83,16 +97,16 @@ impl Drive<'_> {
                     Err(faults) => self.warn_of(&faults),
                 },
                 FromChild::Log { level } => {
+                    logged_bytes += body.len();
+                    if logged_bytes > limits::LOG_BYTES + limits::FRAME_BYTES {
+                        return Err(io::Error::other("the script process logs more than it may"));
+                    }
                     let level = LEVELS.into_iter().find(|known| *known == level).unwrap_or("info");
                     self.cx.log_at(level, String::from_utf8_lossy(&body));
                 }
-                FromChild::Lease { ask } => {
-                    let current = self.cx.lease_is_current().await;
-                    child.send(&ToChild::Lease { ask, current }, b"").await?;
-                }
-                FromChild::File { ask, id } => {
-                    let (found, text) = text_of(self.cx.open_file(&id).await);
-                    child.send(&ToChild::File { ask, found }, &text).await?;
+                FromChild::Call { ask, name } => {
+                    let caller = &caller;
+                    calls.push(async move { (ask, calls::answer(caller, &name, &body).await) });
                 }
                 FromChild::Answer { last } => return Ok(Ended { said: Ok(body), last }),
                 FromChild::Fault { fault, last } => return Ok(Ended { said: Err(fault), last }),
@@ -134,23 +148,10 @@ impl Drive<'_> {
     fn failure(&self, fault: Fault) -> Failure {
         let name = self.name;
         match fault {
-            Fault::Time => {
-                let limit = self.timeout.as_secs_f64();
-                Failure::new(
-                    ErrorKind::Timeout,
-                    "timeout",
-                    format!("The script ran longer than its limit of {limit} s."),
-                )
-            }
-            Fault::Memory { used_bytes, detail } => {
-                let limit = self.memory_bytes;
-                let message = format!("The script needed more memory than its limit of {} MiB.", limit / (1024 * 1024));
-                Failure::new(ErrorKind::Budget, "memory", message)
-                    .detail(format!("limit {limit} bytes, held at the end {used_bytes} bytes\n{detail}"))
-            }
-            Fault::Stack { detail } => {
-                Failure::new(ErrorKind::Budget, "stack", "The calls of the script are nested too deep.")
-                    .detail(format!("limit {} bytes\n{detail}", limits::STACK_BYTES))
+            Fault::Budget(spent) => {
+                // The time of a chunk is a limit that every kind of handler has, and has a kind of its own.
+                let kind = if spent.code == Budget::Timeout { ErrorKind::Timeout } else { ErrorKind::Budget };
+                Failure::new(kind, spent.code.code(), spent.message()).detail(spent.detail())
             }
             Fault::Syntax { message } => Failure::new(ErrorKind::Permanent, "script-syntax", message),
             Fault::NoFunction => Failure::new(
@@ -163,12 +164,18 @@ impl Drive<'_> {
         }
     }
 
+    /// A budget of time or memory that the process could not tell of itself any more.
+    fn spent(&self, code: Budget, used: u64, at: String) -> Spent {
+        let limit = if code == Budget::Timeout { millis(self.timeout) } else { self.budgets.memory_bytes };
+        Spent::new(code, limit, used, &[self.name.to_owned()], &at)
+    }
+
     async fn died(&self, lent: Lent, after: Duration, error: &io::Error) -> HandlerError {
         let breath = lent.last_breath().await;
         let fault = if after >= self.timeout {
-            Some(Fault::Time)
+            Some(Fault::Budget(self.spent(Budget::Timeout, millis(after), String::new())))
         } else if breath.lacked_memory() {
-            Some(Fault::Memory { used_bytes: 0, detail: breath.detail() })
+            Some(Fault::Budget(self.spent(Budget::Memory, 0, breath.detail())))
         } else {
             None
         };
@@ -193,23 +200,16 @@ fn threw(thrown: &Thrown) -> Failure {
         .detail(format!("{}: {}\n{}", thrown.name, thrown.message, thrown.stack))
 }
 
-/// The text of a file for a script: UTF-8, without a byte order mark.
-fn text_of(file: Result<FileContent, HandlerError>) -> (Found, Bytes) {
-    let refused = |why: String| (Found::Never, Bytes::from(why));
-    match file {
-        Ok(file) if file.bytes.len() > limits::FILE_BYTES => refused(format!(
-            "{} has {} bytes, the limit for reading it as text is {}",
-            file.name,
-            file.bytes.len(),
-            limits::FILE_BYTES
-        )),
-        Ok(file) if std::str::from_utf8(&file.bytes).is_err() => refused(format!("{} is not UTF-8 text", file.name)),
-        Ok(file) => {
-            let mark = if file.bytes.starts_with("\u{feff}".as_bytes()) { 3 } else { 0 };
-            (Found::Text, file.bytes.slice(mark..))
-        }
-        Err(HandlerError::Permanent { message, .. }) => refused(message),
-        Err(error) => (Found::Retry, Bytes::from(error.to_string())),
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The answer to a call, as it goes over the pipe.
+fn told(called: Called) -> (Came, Bytes) {
+    match called {
+        Ok(Reply::Json(value)) => (Came::Json, value.to_string().into()),
+        Ok(Reply::Text(text)) => (Came::Text, text),
+        Err(refusal) => (Came::Refused, serde_json::to_vec(&refusal).expect("texts and a flag").into()),
     }
 }
 

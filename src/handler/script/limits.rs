@@ -10,26 +10,39 @@ use std::time::Duration;
 /// A script file, bytes.
 pub const SOURCE_BYTES: u64 = 1024 * 1024;
 
-/// The whole answer of a chunk as JSON, bytes: room for the largest result and some lines of log.
-pub const ANSWER_BYTES: usize = 4 * 1024 * 1024;
-
 /// A file that a script reads as text, bytes.
 pub const FILE_BYTES: usize = 32 * 1024 * 1024;
 
-/// Lines that a chunk may log.
+/// Lines of a chunk that are kept. What is logged beyond is counted and cut, until the chunk's budget ends it.
 pub const LOG_LINES: usize = 2_000;
 
-/// What a chunk may log in all, bytes.
+/// What is kept of them in all, bytes.
 pub const LOG_BYTES: usize = 1024 * 1024;
+
+/// Beside what a budget allows, bytes of a frame: its head, and what JSON adds to a text.
+pub const FRAME_BYTES: usize = 64 * 1024;
+
+/// Calls of one chunk that the server works on at once; the rest waits in the pipe.
+pub const CALLS_AT_ONCE: usize = 4;
+
+/// What a nested run must find of memory, bytes, to be begun at all: the built-ins of its world need about a third.
+pub const LEAST_MEMORY_BYTES: u64 = 1024 * 1024;
+
+/// What it must find of stack, bytes.
+pub const LEAST_STACK_BYTES: usize = 32 * 1024;
+
+/// Stack that the host itself may use for each nested run, bytes; it is not the script's.
+pub const NESTED_STACK_BYTES: usize = 64 * 1024;
+
+/// Statements between two looks of the interpreter at its budgets; also what a nested run costs at least.
+pub const STATEMENTS_PER_LOOK: u64 = 10_000;
 
 /// Between two progress reports on the pipe; what comes faster is merged, and the newest value counts.
 pub const REPORT_EVERY: Duration = Duration::from_millis(50);
 
-/// Stack of a script, bytes; what goes deeper fails as a budget.
-pub const STACK_BYTES: usize = 1024 * 1024;
-
-/// Stack of the thread under it, bytes: room for the interpreter's native frames above a full script stack.
-pub const THREAD_STACK_BYTES: usize = 8 * 1024 * 1024;
+/// Stack of the thread that runs scripts, bytes: the largest budget, the host's part of the deepest nesting, and room for
+/// the interpreter's native frames above a full script stack. It is address space; memory is used as far as it is touched.
+pub const THREAD_STACK_BYTES: usize = 16 * 1024 * 1024 + 1_000 * NESTED_STACK_BYTES;
 
 /// What the script's memory limit is raised by once it has been hit, bytes, so that the error can still be read.
 pub const LAST_WORDS_BYTES: usize = 8 * 1024 * 1024;

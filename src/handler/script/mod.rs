@@ -12,18 +12,22 @@
 //! Must never: run a line of a script in the server ([`check`] only parses), give a process the server's environment, or
 //! use a process again after it was stopped in the middle.
 
+mod calls;
 mod child;
 mod drive;
 mod file;
+mod library;
 pub mod limits;
 mod pool;
 mod protocol;
 pub mod worker;
 
 pub use file::check;
+pub use library::Library;
 pub use pool::{PoolSettings, ScriptPool};
 
 use super::{ChunkContext, Handler, HandlerError};
+use crate::core::budget::Budgets;
 use crate::core::chunk::{Failure, Outcome};
 use crate::core::task::ErrorKind;
 use async_trait::async_trait;
@@ -36,22 +40,30 @@ use std::time::Duration;
 /// A script that runs the chunks of an action.
 pub struct ScriptHandler {
     file: ScriptFile,
-    memory_bytes: u64,
+    budgets: Budgets,
     timeout: Duration,
     pool: Arc<ScriptPool>,
+    library: Arc<Library>,
 }
 
 impl ScriptHandler {
-    /// A handler for a script file, which is read at once. `memory_bytes` and `timeout` are of one chunk. Fails when the
-    /// file cannot be read, is no UTF-8 or too long; what is wrong in the script itself is told by [`check`], or by the
-    /// first chunk.
+    /// A handler for a script file, which is read at once. `budgets` and `timeout` are of one chunk. Fails when the file
+    /// cannot be read, is no UTF-8 or too long; what is wrong in the script itself is told by [`check`], or by the first
+    /// chunk.
     pub fn new(
         path: impl Into<PathBuf>,
-        memory_bytes: u64,
+        budgets: Budgets,
         timeout: Duration,
         pool: Arc<ScriptPool>,
     ) -> io::Result<Self> {
-        Ok(Self { file: ScriptFile::open(path.into())?, memory_bytes, timeout, pool })
+        Ok(Self { file: ScriptFile::open(path.into())?, budgets, timeout, pool, library: Arc::default() })
+    }
+
+    /// The same with the scripts that it may run.
+    #[must_use]
+    pub fn with_library(mut self, library: Arc<Library>) -> Self {
+        self.library = library;
+        self
     }
 }
 
@@ -74,9 +86,10 @@ impl Handler for ScriptHandler {
         drive::Drive {
             name: self.file.name(),
             source: &source,
-            memory_bytes: self.memory_bytes,
+            budgets: self.budgets,
             timeout: self.timeout,
             cx,
+            library: &self.library,
         }
         .run(lent)
         .await

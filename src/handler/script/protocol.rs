@@ -7,6 +7,7 @@
 //! The order: the child says `ready`; the server sends `run`; both talk while the chunk runs; the child ends it with
 //! `answer` or `fault` and is ready again, unless it said that this was its last.
 
+use crate::core::budget::{Budgets, Spent};
 use crate::handler::ChunkIn;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -14,10 +15,10 @@ use serde_json::{Map, Value};
 use std::io::{self, Read, Write};
 
 /// Of this protocol. A server and a child of different versions do not work together.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
-/// The longest frame that a child may send, bytes.
-pub const MAX_FROM_CHILD_BYTES: usize = super::limits::ANSWER_BYTES + 64 * 1024;
+/// The longest frame that a child may send before it has a chunk, bytes.
+pub const MAX_FROM_IDLE_BYTES: usize = 64 * 1024;
 
 /// The longest frame that a server may send, bytes.
 const MAX_TO_CHILD_BYTES: usize = super::limits::FILE_BYTES + 64 * 1024;
@@ -30,32 +31,36 @@ pub enum ToChild {
     Run(Box<Run>),
     /// The chunk should come to an end.
     Stop,
-    /// The answer to [`FromChild::Lease`].
-    Lease {
-        /// Of the question.
-        ask: u64,
-        /// Whether the lease is still the current one.
-        current: bool,
-    },
-    /// The answer to [`FromChild::File`]; the body is the file's text, or why there is none.
-    File {
-        /// Of the question.
+    /// The answer to a [`FromChild::Call`].
+    Returned {
+        /// Of the call.
         ask: u64,
         /// What the body is.
-        found: Found,
+        came: Came,
     },
 }
 
-/// What came of reading a file.
+/// What came of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Found {
-    /// Its text.
+pub enum Came {
+    /// A value, as JSON.
+    Json,
+    /// A text, as it is.
     Text,
-    /// None this time.
-    Retry,
-    /// None ever.
-    Never,
+    /// A refusal, as JSON: `{code, message, permanent}`, and `limit` where it was a budget.
+    Refused,
+}
+
+impl Came {
+    /// As the prelude knows it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Json => "json",
+            Self::Text => "text",
+            Self::Refused => "refused",
+        }
+    }
 }
 
 /// One chunk to run.
@@ -65,8 +70,8 @@ pub struct Run {
     pub name: String,
     /// The chunk.
     pub chunk: ChunkIn,
-    /// Memory of the script.
-    pub memory_bytes: u64,
+    /// What the chunk may use.
+    pub budgets: Budgets,
     /// Time of the chunk.
     pub time_ms: u64,
 }
@@ -87,17 +92,12 @@ pub enum FromChild {
         /// debug, info, warn or error.
         level: String,
     },
-    /// Asks whether the lease is still the current one.
-    Lease {
-        /// Number of the question.
+    /// Asks something of the server; the body is a JSON value.
+    Call {
+        /// Number of the call.
         ask: u64,
-    },
-    /// Asks for an uploaded file.
-    File {
-        /// Number of the question.
-        ask: u64,
-        /// Of the file.
-        id: String,
+        /// What is asked, a name of the table in `calls`.
+        name: String,
     },
     /// The script answered; the body is the answer as JSON.
     Answer {
@@ -117,20 +117,8 @@ pub enum FromChild {
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fault {
-    /// The time is over.
-    Time,
-    /// It asked for more memory than it may have.
-    Memory {
-        /// What it held at the end, bytes.
-        used_bytes: u64,
-        /// Where, for operators.
-        detail: String,
-    },
-    /// Its calls are nested too deep.
-    Stack {
-        /// Where, for operators.
-        detail: String,
-    },
+    /// A budget was hit.
+    Budget(Spent),
     /// It is no script.
     Syntax {
         /// File, line, column and what is wrong there.
@@ -212,11 +200,11 @@ mod tests {
     #[test]
     fn a_frame_reads_back_with_its_body_byte_for_byte() {
         let body = b"line\n{\"answer\":1}\n\0\xff";
-        let mut pipe = encode(&ToChild::File { ask: 7, found: Found::Text }, body);
+        let mut pipe = encode(&ToChild::Returned { ask: 7, came: Came::Text }, body);
         pipe.extend(encode(&ToChild::Stop, b""));
         let mut pipe = pipe.as_slice();
         let (head, read_body) = read(&mut pipe).unwrap().unwrap();
-        assert!(matches!(head, ToChild::File { ask: 7, found: Found::Text }));
+        assert!(matches!(head, ToChild::Returned { ask: 7, came: Came::Text }));
         assert_eq!(read_body, body);
         let (head, read_body) = read(&mut pipe).unwrap().unwrap();
         assert!(matches!(head, ToChild::Stop) && read_body.is_empty());
@@ -225,7 +213,7 @@ mod tests {
 
     #[test]
     fn a_frame_that_is_cut_garbled_or_too_long_is_an_error_and_never_a_panic() {
-        let whole = encode(&ToChild::Lease { ask: 1, current: true }, b"");
+        let whole = encode(&ToChild::Returned { ask: 1, came: Came::Json }, b"");
         for length in 5..whole.len() {
             assert!(read(&mut &whole[..length]).is_err(), "{length}");
         }

@@ -11,6 +11,7 @@ use super::task::{Beside, TaskPage};
 use super::when::Watch;
 use super::words::Words;
 use crate::core::action::{Action, CancelRight, HandlerRef, Localized};
+use crate::core::budget::Budgets;
 use crate::core::eta::{Basis, Confidence, Eta, EtaState};
 use crate::core::ids::{FencingToken, Revision, TaskId};
 use crate::core::principal::{Principal, Role, Scope};
@@ -366,7 +367,7 @@ fn action() -> Action {
         retry: RetryPolicy::default(),
         chunk_timeout_ms: 1,
         timeout_ms: None,
-        memory_bytes: 1,
+        budgets: Budgets::default(),
         undo_window_ms: 0,
         cancel: CancelRight::Owner,
     }

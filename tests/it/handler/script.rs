@@ -1,7 +1,9 @@
 //! Scripts, run by real processes of the built binary.
 
 mod answers;
+mod budgets;
 mod hostile;
+mod nested;
 mod pool;
 mod surface;
 
@@ -12,6 +14,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+use taskbell::core::budget::Budgets;
 use taskbell::core::chunk::{Failure, Outcome};
 use taskbell::core::effect::SqlValue;
 use taskbell::core::progress::Reported;
@@ -22,6 +25,16 @@ use tokio::sync::watch;
 
 /// Memory of a chunk, where a test says nothing else, bytes.
 const MEMORY: u64 = 64 * 1024 * 1024;
+
+/// The budgets of an action that sets none, but for the statements, so that time is what ends an endless script.
+const ROOMY: Budgets = Budgets {
+    memory_bytes: MEMORY,
+    statements: 1_000_000_000_000,
+    stack_bytes: 1024 * 1024,
+    nesting: 32,
+    output_bytes: 8 * 1024 * 1024,
+    log_bytes: 8 * 1024 * 1024,
+};
 
 /// A server's side that keeps what it is told.
 struct Host {
@@ -123,9 +136,13 @@ impl Rig {
     }
 
     fn handler(&self, name: &str, text: &str, memory_bytes: u64, time: Duration) -> ScriptHandler {
+        self.bounded(name, text, Budgets { memory_bytes, ..ROOMY }, time)
+    }
+
+    fn bounded(&self, name: &str, text: &str, budgets: Budgets, time: Duration) -> ScriptHandler {
         let path = self.path(name);
         std::fs::write(&path, text).unwrap();
-        ScriptHandler::new(path, memory_bytes, time, Arc::clone(&self.pool)).unwrap()
+        ScriptHandler::new(path, budgets, time, Arc::clone(&self.pool)).unwrap()
     }
 
     /// Runs one chunk of a script that is well within every limit.

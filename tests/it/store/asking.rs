@@ -5,6 +5,7 @@ use super::fixture::*;
 use super::words::*;
 use serde_json::json;
 use taskbell::core::action::{Action, CancelRight, HandlerRef, Localized};
+use taskbell::core::budget::Budgets;
 use taskbell::core::ids::TaskId;
 use taskbell::core::lifecycle::{Ask, Ended};
 use taskbell::core::principal::Role;
@@ -113,7 +114,7 @@ fn import() -> Action {
         retry: RETRY,
         chunk_timeout_ms: 30_000,
         timeout_ms: None,
-        memory_bytes: 1 << 26,
+        budgets: Budgets::default(),
         undo_window_ms: 0,
         cancel: CancelRight::Owner,
     }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use taskbell::app::clock::{SystemClock, SystemRng};
 use taskbell::bus::LocalBus;
 use taskbell::core::action::{Action, Actions, CancelRight, HandlerRef, Localized};
+use taskbell::core::budget::Budgets;
 use taskbell::core::chunk::Outcome;
 use taskbell::core::ids::TaskId;
 use taskbell::core::principal::{Principal, Role, Scope};
@@ -112,7 +113,7 @@ pub fn action(key: &str) -> Action {
         retry: RetryPolicy { max_attempts: 3, base_ms: 50, cap_ms: 200 },
         chunk_timeout_ms: 5_000,
         timeout_ms: None,
-        memory_bytes: 64 << 20,
+        budgets: Budgets::default(),
         undo_window_ms: 0,
         cancel: CancelRight::Owner,
     }

@@ -9,6 +9,7 @@
   const { isFinite } = Number;
   const { slice, toWellFormed } = String.prototype;
   const Text = String, Num = Number, Later = Promise, Failure = Error;
+  const { get, set } = WeakMap.prototype;
 
   // Half a surrogate pair is no text outside of JavaScript.
   const whole = (text) => apply(toWellFormed, text, []);
@@ -54,15 +55,51 @@
     host.progress(stringify(picked));
   };
 
+  // Values for the host as JSON; half a surrogate pair is made whole, what JSON does not have is null.
+  const encoded = (value) => stringify(value, (_, part) => (typeof part === "string" ? whole(part) : part)) ?? "null";
+
+  // Which budget an error of a nested run stands for; a script can throw such an error on, and cannot make one.
+  const hits = new WeakMap();
+  const refused = (why) => {
+    const failure = new Failure(why.message);
+    failure.code = why.code;
+    failure.permanent = why.permanent;
+    if (why.stack) failure.stack = why.stack + failure.stack;
+    if (why.limit) {
+      failure.limit = freeze(why.limit);
+      apply(set, hits, [failure, why.hit]);
+    }
+    return failure;
+  };
+  // What came of asking the host: the value, or a throw.
+  const given = (came, text) => {
+    if (came === "slept") return undefined;
+    if (came === "text") return text;
+    if (came === "json") return parse(text);
+    throw refused(parse(text));
+  };
   const waiting = create(null);
-  const wait = (ask) => new Later((resolve, reject) => { waiting[ask] = [resolve, reject]; });
-  const settle = (ask, fulfilled, value, permanent) => {
-    const [resolve, reject] = waiting[ask];
+  const wait = (ask) => new Later((resolve, reject) => { waiting[ask] = { resolve, reject }; });
+  const settle = (ask, came, text) => {
+    const { resolve, reject } = waiting[ask];
     delete waiting[ask];
-    if (fulfilled) return resolve(value);
-    const failure = new Failure(value);
-    failure.permanent = permanent;
-    reject(failure);
+    let value;
+    try {
+      value = given(came, text);
+    } catch (failure) {
+      return reject(failure);
+    }
+    resolve(value);
+  };
+  // Asks the server: `later` answers with a promise, `now` when the answer is there.
+  const later = (name, value) => wait(host.call(name, encoded(value)));
+  const now = (name, value) => {
+    const got = host.callNow(name, encoded(value));
+    return given(got[0], got[1]);
+  };
+  const nested = (key, params) => {
+    const got = host.run(cut(Text(key), 300), encoded(params));
+    return given(got[0], got[1]);
   };
 
   const cx = freeze({
@@ -76,8 +113,9 @@
     progress,
     log: (text, level) => log(levels[level] ?? "info", [text]),
     stopRequested: () => host.stopRequested(),
-    leaseIsCurrent: () => host.leaseIsCurrent(),
-    readFile: (id) => wait(host.readFile(cut(Text(id), 300))),
+    leaseIsCurrent: () => now("lease"),
+    readFile: (id) => later("file", cut(Text(id), 300)),
+    run: async (key, params) => nested(key, params),
     sleep: (ms) => wait(host.sleep(Num(ms))),
   });
   globalThis.console = freeze(console);
@@ -106,6 +144,7 @@
       stack: text(of("stack")),
       code: typeof code === "string" && code !== "" ? cut(code, 100) : null,
       permanent: of("permanent") === true,
+      hit: (typeof thrown === "object" ? apply(get, hits, [thrown]) : null) ?? null,
     });
   };
 

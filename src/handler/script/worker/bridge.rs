@@ -1,17 +1,20 @@
-//! What a running script can reach of the server: frames out, answers and stop requests in, and the chunk's clock.
+//! What a running script can reach of the server: frames out, answers and stop requests in.
 //!
-//! It holds nothing of the script's world (no value, no function), only text, numbers and the numbers of open questions, so
-//! it outlives any runtime. Reports are merged to one every [`REPORT_EVERY`], and lines beyond the chunk's limits are counted
-//! and dropped here, before they cost the server anything.
+//! It holds nothing of the script's world (no value, no function), only text, numbers and the numbers of open calls, so
+//! it outlives any runtime. Reports are merged to one every [`REPORT_EVERY`], and lines beyond what is kept of a chunk are
+//! counted and dropped here, before they cost the server anything. Once the chunk's [`Meter`] is over, nothing goes out any
+//! more but how it ends.
 
 use super::super::limits::{LOG_BYTES, LOG_LINES, REPORT_EVERY};
-use super::super::protocol::{self, Found, FromChild, Run};
-use super::Inbound;
+use super::super::protocol::{self, Came, FromChild, Run};
+use super::meter::Meter;
+use super::waits::Waits;
+use super::{Inbound, Returned};
 use crate::core::progress::Reported;
 use crate::core::task::limits::LOG_LINE_BYTES;
 use serde_json::{Map, Value};
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Stdout};
 use std::process;
 use std::sync::Arc;
@@ -23,26 +26,26 @@ use std::time::{Duration, Instant};
 pub(super) enum Woken {
     /// A sleep is over.
     Slept { ask: u64 },
-    /// A file came, or why it did not.
-    Read { ask: u64, found: Found, text: Vec<u8> },
+    /// A call was answered.
+    Answered { ask: u64, returned: Returned },
     /// Nothing that could settle a promise is under way.
     Never,
-    /// The time is over.
+    /// A budget is used up.
     Over,
 }
 
 pub(super) struct Bridge {
+    pub meter: Meter,
     inbox: Receiver<Inbound>,
     stop: Arc<AtomicBool>,
     out: RefCell<Stdout>,
-    /// Over the life of the process, so that a late answer to an earlier chunk meets no question.
+    /// Over the life of the process, so that a late answer to an earlier chunk meets no call.
     asked: Cell<u64>,
-    until: Cell<Instant>,
-    over: Cell<bool>,
-    /// Files that came while something else was waited for.
-    aside: RefCell<VecDeque<Woken>>,
-    sleeps: RefCell<Vec<(Instant, u64)>>,
-    files: RefCell<Vec<u64>>,
+    open: RefCell<BTreeSet<u64>>,
+    /// Answers that came while something else was waited for.
+    aside: RefCell<BTreeMap<u64, Returned>>,
+    /// Texts of scripts that this chunk has run by their key.
+    texts: RefCell<BTreeMap<String, Vec<u8>>>,
     report: RefCell<Map<String, Value>>,
     reported_at: Cell<Option<Instant>>,
     lines: Cell<usize>,
@@ -53,20 +56,19 @@ pub(super) struct Bridge {
 impl Bridge {
     pub fn new(inbox: Receiver<Inbound>, stop: Arc<AtomicBool>) -> Self {
         Self {
+            meter: Meter::new(),
             inbox,
             stop,
             out: RefCell::new(io::stdout()),
-            asked: Cell::new(0),
-            until: Cell::new(Instant::now()),
-            over: Cell::new(false),
+            asked: Cell::default(),
+            open: RefCell::default(),
             aside: RefCell::default(),
-            sleeps: RefCell::default(),
-            files: RefCell::default(),
+            texts: RefCell::default(),
             report: RefCell::default(),
-            reported_at: Cell::new(None),
-            lines: Cell::new(0),
-            line_bytes: Cell::new(0),
-            cut: Cell::new(0),
+            reported_at: Cell::default(),
+            lines: Cell::default(),
+            line_bytes: Cell::default(),
+            cut: Cell::default(),
         }
     }
 
@@ -79,15 +81,12 @@ impl Bridge {
         }
     }
 
-    /// Starts the clock of a chunk and forgets the one before.
-    pub fn begin(&self, time: Duration) {
-        let now = Instant::now();
-        // Beyond what the clock can hold is as good as never; the server's own limit is what ends it.
-        self.until.set(now.checked_add(time).unwrap_or(now + Duration::from_hours(24)));
-        self.over.set(false);
+    /// Starts a chunk and forgets the one before.
+    pub fn begin(&self, run: &Run) {
+        self.meter.begin(run);
+        self.open.borrow_mut().clear();
         self.aside.borrow_mut().clear();
-        self.sleeps.borrow_mut().clear();
-        self.files.borrow_mut().clear();
+        self.texts.borrow_mut().clear();
         self.reported_at.set(None);
         self.lines.set(0);
         self.line_bytes.set(0);
@@ -99,25 +98,16 @@ impl Bridge {
         self.send_report();
         if self.cut.get() > 0 {
             let cut = self.cut.get();
-            let text = format!("{cut} more lines were cut: a chunk may log {LOG_LINES} lines and {LOG_BYTES} bytes");
+            let text =
+                format!("{cut} more lines were cut: of a chunk {LOG_LINES} lines and {LOG_BYTES} bytes are kept");
             self.send(&FromChild::Log { level: "warn".into() }, text.as_bytes());
         }
     }
 
     /// Called by the interpreter every so often; whether it must stop.
     pub fn tick(&self) -> bool {
-        if self.reported_at.get().is_none_or(|at| at.elapsed() >= REPORT_EVERY) {
-            self.send_report();
-        }
-        self.is_over()
-    }
-
-    /// Whether the chunk's time is over. Once it is, it stays so.
-    pub fn is_over(&self) -> bool {
-        if !self.over.get() && Instant::now() >= self.until.get() {
-            self.over.set(true);
-        }
-        self.over.get()
+        self.report_if_due();
+        self.meter.look()
     }
 
     pub fn stop_requested(&self) -> bool {
@@ -126,18 +116,27 @@ impl Bridge {
 
     /// Takes a report as JSON text.
     pub fn progress(&self, report: &str) {
+        if self.meter.is_over() {
+            return;
+        }
         let Ok(Value::Object(fields)) = serde_json::from_str(report) else { return };
         let fields = Value::Object(fields);
         match (Reported::parse(&fields), fields) {
             (Ok(_), Value::Object(fields)) => {
                 self.report.borrow_mut().extend(fields);
-                self.tick();
+                self.report_if_due();
             }
             (Err(faults), _) => {
                 let faults: Vec<_> = faults.iter().map(ToString::to_string).collect();
                 self.log("warn", &format!("a progress report was dropped: {}", faults.join(", ")));
             }
             _ => {}
+        }
+    }
+
+    fn report_if_due(&self) {
+        if self.reported_at.get().is_none_or(|at| at.elapsed() >= REPORT_EVERY) {
+            self.send_report();
         }
     }
 
@@ -153,7 +152,8 @@ impl Bridge {
     pub fn log(&self, level: &str, text: &str) {
         let text = &text[..text.floor_char_boundary(LOG_LINE_BYTES)];
         let (lines, bytes) = (self.lines.get() + 1, self.line_bytes.get() + text.len());
-        if lines > LOG_LINES || bytes > LOG_BYTES {
+        // An empty line is work as well.
+        if !self.meter.log(text.len() + 1) || lines > LOG_LINES || bytes > LOG_BYTES {
             self.cut.set(self.cut.get() + 1);
             return;
         }
@@ -162,82 +162,93 @@ impl Bridge {
         self.send(&FromChild::Log { level: level.to_owned() }, text.as_bytes());
     }
 
-    /// Asks the server and waits; none when the time ended first.
-    pub fn lease_is_current(&self) -> Option<bool> {
-        let asked = self.ask();
-        self.send(&FromChild::Lease { ask: asked }, b"");
-        loop {
-            match self.receive(self.until.get()) {
-                Some(Inbound::Lease { ask, current }) if ask == asked => return Some(current),
-                Some(Inbound::File { ask, found, text }) => {
-                    self.aside.borrow_mut().push_back(Woken::Read { ask, found, text });
-                }
-                Some(_) => {}
-                None if self.is_over() => return None,
-                None => {}
-            }
-        }
+    /// Asks something of the server and does not wait; the number is told again when it is answered. None when a budget is
+    /// used up.
+    pub fn call(&self, waits: &Waits, name: &str, asked: &str) -> Option<u64> {
+        let ask = self.send_call(name, asked)?;
+        waits.add_call(ask);
+        Some(ask)
     }
 
-    /// Asks for a file; the number is told again when it is there.
-    pub fn read_file(&self, id: String) -> u64 {
-        let ask = self.ask();
-        self.files.borrow_mut().push(ask);
-        self.send(&FromChild::File { ask, id }, b"");
-        ask
+    /// Asks something of the server and waits for the answer; none when a budget was used up first.
+    pub fn call_now(&self, name: &str, asked: &str) -> Option<Returned> {
+        let ask = self.send_call(name, asked)?;
+        self.send_report();
+        while !self.meter.is_over() {
+            if let Some(returned) = self.aside.borrow_mut().remove(&ask) {
+                return Some(returned);
+            }
+            self.receive(self.meter.until());
+        }
+        None
+    }
+
+    fn send_call(&self, name: &str, asked: &str) -> Option<u64> {
+        self.meter.hand_out(asked.len()).then(|| {
+            let ask = self.ask();
+            self.open.borrow_mut().insert(ask);
+            self.send(&FromChild::Call { ask, name: name.to_owned() }, asked.as_bytes());
+            ask
+        })
+    }
+
+    /// The text of a script of the library, name and line feed before it; the refusal when there is none. None at all when
+    /// a budget was used up first.
+    pub fn script(&self, key: &str) -> Option<Result<Vec<u8>, Vec<u8>>> {
+        if let Some(text) = self.texts.borrow().get(key) {
+            return Some(Ok(text.clone()));
+        }
+        let returned = self.call_now("script", &Value::from(key).to_string())?;
+        if returned.came != Came::Text {
+            return Some(Err(returned.body));
+        }
+        self.texts.borrow_mut().insert(key.to_owned(), returned.body.clone());
+        Some(Ok(returned.body))
     }
 
     /// Starts a sleep; the number is told again when it is over, or at once when a stop is requested.
-    pub fn sleep(&self, ms: f64) -> u64 {
+    pub fn sleep(&self, waits: &Waits, ms: f64) -> u64 {
         let ask = self.ask();
-        let until = self.until.get();
-        let left = until.saturating_duration_since(Instant::now());
+        let (now, until) = (Instant::now(), self.meter.until());
+        let left = until.saturating_duration_since(now);
         // Not a number and negative are none at all.
         let wanted = Duration::try_from_secs_f64(ms.max(0.0) / 1000.0).unwrap_or(left);
-        self.sleeps.borrow_mut().push((until.min(Instant::now() + wanted.min(left)), ask));
+        waits.add_sleep(until.min(now + wanted.min(left)), ask);
         ask
     }
 
-    /// Waits, when the script has nothing left to do, for what it waits for.
-    pub fn wait(&self) -> Woken {
+    /// Waits, when a run has nothing left to do, for what it waits for.
+    pub fn wait(&self, waits: &Waits) -> Woken {
         loop {
-            if self.is_over() {
+            if self.meter.is_over() {
                 return Woken::Over;
             }
-            if let Some(woken) = self.aside.borrow_mut().pop_front() {
-                if self.closes(&woken) {
-                    return woken;
+            for ask in waits.calls() {
+                if let Some(returned) = self.aside.borrow_mut().remove(&ask) {
+                    waits.close_call(ask);
+                    return Woken::Answered { ask, returned };
                 }
-                continue;
             }
-            let next = self.next_sleep();
-            match next {
-                Some((at, ask)) if self.stop_requested() || Instant::now() >= at => {
-                    self.sleeps.borrow_mut().retain(|(_, other)| *other != ask);
+            let sleep = waits.next_sleep();
+            match sleep {
+                Some(sleep @ (at, ask)) if self.stop_requested() || Instant::now() >= at => {
+                    waits.close_sleep(sleep);
                     return Woken::Slept { ask };
                 }
-                None if self.files.borrow().is_empty() => return Woken::Never,
+                None if waits.is_empty() => return Woken::Never,
                 _ => {}
             }
             self.send_report();
-            let until = next.map_or(self.until.get(), |(at, _)| at.min(self.until.get()));
-            if let Some(Inbound::File { ask, found, text }) = self.receive(until) {
-                self.aside.borrow_mut().push_back(Woken::Read { ask, found, text });
-            }
+            self.receive(sleep.map_or(self.meter.until(), |(at, _)| at.min(self.meter.until())));
         }
     }
 
-    fn next_sleep(&self) -> Option<(Instant, u64)> {
-        self.sleeps.borrow().iter().copied().min()
-    }
-
-    /// Whether it answers a question of this chunk; then it is no longer open.
-    fn closes(&self, woken: &Woken) -> bool {
-        let Woken::Read { ask, .. } = woken else { return false };
-        let mut files = self.files.borrow_mut();
-        let open = files.len();
-        files.retain(|file| file != ask);
-        files.len() < open
+    /// A run has ended: what it still waited for is nobody's any more.
+    pub fn forget(&self, waits: &Waits) {
+        for ask in waits.calls() {
+            self.open.borrow_mut().remove(&ask);
+            self.aside.borrow_mut().remove(&ask);
+        }
     }
 
     fn ask(&self) -> u64 {
@@ -245,10 +256,13 @@ impl Bridge {
         self.asked.get()
     }
 
-    fn receive(&self, until: Instant) -> Option<Inbound> {
+    /// Waits for the next frame; an answer that somebody waits for is put aside.
+    fn receive(&self, until: Instant) {
         match self.inbox.recv_timeout(until.saturating_duration_since(Instant::now())) {
-            Ok(inbound) => Some(inbound),
-            Err(RecvTimeoutError::Timeout) => None,
+            Ok(Inbound::Returned(ask, returned)) if self.open.borrow_mut().remove(&ask) => {
+                self.aside.borrow_mut().insert(ask, returned);
+            }
+            Ok(_) | Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => process::exit(0),
         }
     }

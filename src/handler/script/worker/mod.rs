@@ -8,10 +8,15 @@
 
 mod bridge;
 mod chunk;
+mod host;
+mod meter;
+mod nested;
 mod realm;
+mod script;
+mod waits;
 
 use super::limits;
-use super::protocol::{self, Fault, Found, FromChild, Run, ToChild};
+use super::protocol::{self, Came, FromChild, Run, ToChild};
 use bridge::Bridge;
 use realm::Realm;
 use std::process::{self, ExitCode};
@@ -26,9 +31,14 @@ pub use realm::parse;
 /// What the reading thread hands to the one that runs scripts.
 enum Inbound {
     Run(Box<Run>, Vec<u8>),
-    Lease { ask: u64, current: bool },
-    File { ask: u64, found: Found, text: Vec<u8> },
+    Returned(u64, Returned),
     Wake,
+}
+
+/// What came of a call.
+struct Returned {
+    came: Came,
+    body: Vec<u8>,
 }
 
 /// Runs chunks until the server closes the pipe or a fault makes this process unfit for another.
@@ -70,8 +80,7 @@ fn read_frames(sender: &Sender<Inbound>, stop: &AtomicBool) {
                 stop.store(true, Ordering::Release);
                 Inbound::Wake
             }
-            Ok(Some((ToChild::Lease { ask, current }, _))) => Inbound::Lease { ask, current },
-            Ok(Some((ToChild::File { ask, found }, text))) => Inbound::File { ask, found, text },
+            Ok(Some((ToChild::Returned { ask, came }, body))) => Inbound::Returned(ask, Returned { came, body }),
             Ok(None) => process::exit(0),
             Err(error) => {
                 eprintln!("standard input: {error}");
@@ -95,31 +104,20 @@ fn run_chunks(inbox: Receiver<Inbound>, stop: Arc<AtomicBool>) -> ExitCode {
         let first_bytes = *first_bytes.get_or_insert_with(limits::resident_bytes);
         bridge.send(&FromChild::Ready { version: protocol::VERSION }, b"");
         let Some((run, source)) = bridge.next_run() else { return ExitCode::SUCCESS };
-        if let Err(error) = limits::allow_memory(run.memory_bytes) {
+        if let Err(error) = limits::allow_memory(run.budgets.memory_bytes) {
             return gone(&format!("the memory limit of the process could not be set: {error}"));
         }
-        let ended = chunk::run(&realm, &bridge, &run, source);
+        let ended = chunk::run(&realm, &bridge, *run, source);
         bridge.finish();
         let grown = limits::resident_bytes().saturating_sub(first_bytes) > limits::GROWTH_BYTES;
-        let last = match ended {
-            Ok(answer) => {
-                bridge.send(&FromChild::Answer { last: grown }, answer.as_bytes());
-                grown
-            }
-            Err(fault) => {
-                let last = grown || unsettles(&fault);
-                bridge.send(&FromChild::Fault { fault, last }, b"");
-                last
-            }
-        };
+        let last = grown || ended.unsettled;
+        match ended.said {
+            Ok(answer) => bridge.send(&FromChild::Answer { last }, answer.as_bytes()),
+            Err(fault) => bridge.send(&FromChild::Fault { fault, last }, b""),
+        }
         if last {
             // Not by returning: a runtime that was stopped in the middle is not taken down, it goes with the process.
             process::exit(0);
         }
     }
-}
-
-/// Whether the interpreter was stopped where it did not expect it.
-fn unsettles(fault: &Fault) -> bool {
-    matches!(fault, Fault::Time | Fault::Memory { .. } | Fault::Stack { .. })
 }

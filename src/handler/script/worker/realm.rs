@@ -4,7 +4,6 @@
 //! the [`Bridge`] every so often whether it must stop; that does not happen inside of native loops, which is why the server
 //! kills the process when it does not stop by itself.
 
-use super::super::limits;
 use super::bridge::Bridge;
 use rquickjs::context::intrinsic::{
     Date, Eval, Json, MapSet, Promise, Proxy, RegExp, RegExpCompiler, TypedArrays, WeakRef,
@@ -13,6 +12,9 @@ use rquickjs::loader::{ImportAttributes, Loader, Resolver};
 use rquickjs::module::Declared;
 use rquickjs::{Context, Ctx, Error, Exception, Module, Runtime};
 use std::rc::Rc;
+
+/// Stack of a realm before it is given a script's budget, bytes.
+const STACK_BYTES: usize = 1024 * 1024;
 
 type Language = (Date, Eval, RegExpCompiler, RegExp, Json, Proxy, MapSet, TypedArrays, Promise, WeakRef);
 
@@ -23,7 +25,7 @@ pub(super) struct Realm {
 }
 
 impl Realm {
-    /// A fresh one that stops when the bridge says so.
+    /// A fresh one that stops when the bridge says so. How much memory and stack it has is set by whoever runs a script in it.
     pub fn new(bridge: &Rc<Bridge>) -> Result<Self, Error> {
         let realm = Self::bare()?;
         let bridge = Rc::clone(bridge);
@@ -33,7 +35,7 @@ impl Realm {
 
     fn bare() -> Result<Self, Error> {
         let runtime = Runtime::new()?;
-        runtime.set_max_stack_size(limits::STACK_BYTES);
+        runtime.set_max_stack_size(STACK_BYTES);
         runtime.set_loader(NoImports, NoImports);
         let context = Context::custom::<Language>(&runtime)?;
         Ok(Self { runtime, context })

@@ -154,7 +154,7 @@ impl Company {
             let exe = PathBuf::from(env!("CARGO_BIN_EXE_taskbell"));
             let pool = ScriptPool::start(PoolSettings { size: 1, exe });
             let limit = Duration::from_millis(actions[0].chunk_timeout_ms.unsigned_abs());
-            Arc::new(ScriptHandler::new(path, actions[0].memory_bytes, limit, pool).unwrap())
+            Arc::new(ScriptHandler::new(path, actions[0].budgets, limit, pool).unwrap())
         };
         self.script.get_or_init(start).clone()
     }

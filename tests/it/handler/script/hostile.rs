@@ -124,7 +124,7 @@ async fn a_flood_of_lines_is_cut_and_the_cut_is_told() {
     let texts = host.texts();
     assert_eq!(texts.len(), 2_001);
     assert_eq!((texts[0].as_str(), texts[1_999].as_str()), ("line 0", "line 1999"));
-    assert_eq!(texts[2_000], "98000 more lines were cut: a chunk may log 2000 lines and 1048576 bytes");
+    assert_eq!(texts[2_000], "98000 more lines were cut: of a chunk 2000 lines and 1048576 bytes are kept");
     let taskbell::core::chunk::Outcome::More { told, .. } = ended else { panic!("{ended:?}") };
     assert_eq!((told.log.len(), told.log[2_000].as_str()), (2_001, "8000 more lines of the answer were cut"));
 

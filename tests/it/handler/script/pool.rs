@@ -1,6 +1,6 @@
 //! The processes: kept ready, used again, replaced, and gone with the server.
 
-use super::{Host, MEMORY, Rig, chunk, eventually, failure, function, result, run};
+use super::{Host, MEMORY, ROOMY, Rig, chunk, eventually, failure, function, result, run};
 use serde_json::json;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -180,7 +180,7 @@ async fn a_binary_that_is_not_there_or_is_another_is_told_as_a_fault_of_the_serv
     std::fs::write(rig.path("a.js"), function("return { hasMore: true };")).unwrap();
     for exe in ["/none/taskbell", "/bin/true"] {
         let pool = ScriptPool::start(PoolSettings { size: 1, exe: exe.into() });
-        let handler = ScriptHandler::new(rig.path("a.js"), MEMORY, MINUTE, pool).unwrap();
+        let handler = ScriptHandler::new(rig.path("a.js"), ROOMY, MINUTE, pool).unwrap();
         let failure = failure(run(&handler, &Arc::new(Host::new()), chunk()).await);
         let told = (failure.kind, failure.code.as_str(), failure.retryable);
         assert_eq!(told, (ErrorKind::Internal, "script-process-unavailable", true), "{exe}");
