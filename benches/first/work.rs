@@ -187,6 +187,7 @@ pub fn claim_of(limit: usize) -> ClaimParams {
     ClaimParams {
         node: "bench".into(),
         actions: vec!["noop".into()],
+        packs: Vec::new(),
         tenants: Vec::new(),
         limit,
         lease_ms: 30_000,

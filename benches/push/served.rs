@@ -84,6 +84,7 @@ fn click(action: &str, owner: usize, room: usize) -> Submit {
         max_attempts: 3,
         timeout_ms: None,
         retry_of: None,
+        pack: None,
     }
 }
 

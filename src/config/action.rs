@@ -82,6 +82,7 @@ impl Action {
             group: self.group.clone(),
             description: schema_text(&self.params, "description"),
             handler,
+            pack: None,
             params: self.params.clone(),
             record: self.record.clone(),
             roles: self.roles.clone(),

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 /// A text in several languages, by language tag (`en`, `zh-CN`). Never empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -125,6 +125,8 @@ pub struct Action {
     pub description: Localized,
     /// What runs it.
     pub handler: HandlerRef,
+    /// The pack that declares it; none: the configuration.
+    pub pack: Option<String>,
     /// JSON Schema of its params; becomes the form.
     pub params: Value,
     /// The record type this button sits on.
@@ -157,31 +159,44 @@ impl Action {
     }
 }
 
-/// All declared actions, by key.
+/// All declared actions, by key. Copies share one table, which [`Actions::replace`] changes for all of them at once.
 #[derive(Clone, Debug, Default)]
-pub struct Actions(Arc<BTreeMap<String, Arc<Action>>>);
+pub struct Actions(Arc<RwLock<Table>>);
+
+type Table = Arc<BTreeMap<String, Arc<Action>>>;
 
 impl Actions {
     /// The table of a set of actions.
     #[must_use]
     pub fn new(actions: Vec<Action>) -> Self {
-        Self(Arc::new(actions.into_iter().map(|a| (a.key.clone(), Arc::new(a))).collect()))
+        let table = actions.into_iter().map(|a| (a.key.clone(), Arc::new(a))).collect();
+        Self(Arc::new(RwLock::new(Arc::new(table))))
     }
 
-    /// One by its key.
+    /// Puts another set in place of the one that there is. Whoever holds an action keeps it as it was.
+    pub fn replace(&self, actions: impl IntoIterator<Item = Arc<Action>>) {
+        let table = actions.into_iter().map(|a| (a.key.clone(), a)).collect();
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(table);
+    }
+
+    fn table(&self) -> Table {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// One by its key, as it is now.
     #[must_use]
-    pub fn get(&self, key: &str) -> Option<&Arc<Action>> {
-        self.0.get(key)
+    pub fn get(&self, key: &str) -> Option<Arc<Action>> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
     }
 
-    /// All, by key.
-    pub fn iter(&self) -> impl Iterator<Item = &Arc<Action>> {
-        self.0.values()
+    /// All, by key, as they are now.
+    pub fn iter(&self) -> impl Iterator<Item = Arc<Action>> + use<> {
+        self.table().values().cloned().collect::<Vec<_>>().into_iter()
     }
 
     /// The keys of all.
     #[must_use]
     pub fn keys(&self) -> Vec<String> {
-        self.0.keys().cloned().collect()
+        self.table().keys().cloned().collect()
     }
 }

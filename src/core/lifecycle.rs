@@ -10,6 +10,7 @@
 mod asks;
 mod ends;
 mod overdue;
+mod packs;
 #[cfg(test)]
 mod tests;
 
@@ -132,7 +133,7 @@ impl Task {
             self.estimator.pause_clock(step.now);
         } else if arrow.to == State::Paused {
             self.release_lease();
-            self.wait = Some(WaitReason::Paused);
+            self.wait = self.wait.filter(|why| *why == WaitReason::PackDisabled).or(Some(WaitReason::Paused));
             self.blocked_by = None;
             self.gated = false;
             self.slot_held &= self.hold() == Some(Hold::Task) && self.started_at.is_some();

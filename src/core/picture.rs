@@ -157,6 +157,7 @@ mod tests {
             max_attempts: 3,
             timeout_ms: None,
             retry_of: None,
+            pack: None,
         }
         .into_task(&mut step);
         task.claim("n1", 3_600_000_000, &mut step).unwrap();

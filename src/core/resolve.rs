@@ -16,7 +16,7 @@ use super::view::Catalogue;
 use super::{canonical, json};
 use serde_json::Value;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use utoipa::ToSchema;
 
 /// A request as it was sent: types are right, nothing else is checked.
@@ -58,7 +58,8 @@ pub enum NotTaken {
 #[derive(Debug)]
 pub struct Resolver {
     catalogue: Arc<Catalogue>,
-    schemas: HashMap<String, ParamsCheck>,
+    /// Compiled for the action that it stands beside; one that was declared anew is compiled anew.
+    schemas: RwLock<HashMap<String, (Arc<Action>, Arc<ParamsCheck>)>>,
 }
 
 impl Resolver {
@@ -70,16 +71,19 @@ impl Resolver {
         let schemas = catalogue
             .actions
             .iter()
-            .map(|a| Ok((a.key.clone(), ParamsCheck::new(&a.params).map_err(|e| format!("{}: {e}", a.key))?)))
+            .map(|a| {
+                let check = ParamsCheck::new(&a.params).map_err(|e| format!("{}: {e}", a.key))?;
+                Ok((a.key.clone(), (a, Arc::new(check))))
+            })
             .collect::<Result<_, String>>()?;
-        Ok(Self { catalogue, schemas })
+        Ok(Self { catalogue, schemas: RwLock::new(schemas) })
     }
 
     /// The action, if this caller may click it.
     ///
     /// # Errors
     /// [`NotTaken::UnknownAction`] otherwise: unknown and forbidden look the same.
-    pub fn clickable(&self, who: &Principal, action: &str) -> Result<&Arc<Action>, NotTaken> {
+    pub fn clickable(&self, who: &Principal, action: &str) -> Result<Arc<Action>, NotTaken> {
         self.catalogue.actions.get(action).filter(|a| a.clickable_by(who)).ok_or(NotTaken::UnknownAction)
     }
 
@@ -97,9 +101,9 @@ impl Resolver {
             return Err(NotTaken::Forbidden("To submit for another owner takes the scope tasks:submit-as."));
         }
         let params = request.params.clone().unwrap_or_else(|| Value::Object(serde_json::Map::new()));
-        let mut faults = self.field_faults(who, action, &request, &params);
-        let keys = or_fault(self.keys(action, &request, &params), &mut faults);
-        let slot = or_fault(slot(who, &owner, action, &request, &params), &mut faults);
+        let mut faults = self.field_faults(who, &action, &request, &params);
+        let keys = or_fault(self.keys(&action, &request, &params), &mut faults);
+        let slot = or_fault(slot(who, &owner, &action, &request, &params), &mut faults);
         if !faults.is_empty() {
             return Err(NotTaken::Invalid(faults));
         }
@@ -109,6 +113,7 @@ impl Resolver {
             caller: who.clone(),
             tenant: who.tenant.clone(),
             action: action.key.clone(),
+            pack: action.pack.clone(),
             title: request.title,
             owner,
             fingerprint: canonical::fingerprint(&params, record),
@@ -140,8 +145,8 @@ impl Resolver {
             title: task.title.clone(),
             ..Request::default()
         };
-        let mut faults = self.params_faults(&task.action, &params);
-        let mut keys = or_fault(self.keys(action, &request, &params), &mut faults).unwrap_or_default();
+        let mut faults = self.params_faults(&action, &params);
+        let mut keys = or_fault(self.keys(&action, &request, &params), &mut faults).unwrap_or_default();
         if !faults.is_empty() {
             return Err(NotTaken::Invalid(faults));
         }
@@ -158,6 +163,7 @@ impl Resolver {
             caller: who.clone(),
             tenant: task.tenant.clone(),
             action: task.action.clone(),
+            pack: action.pack.clone(),
             title: task.title.clone(),
             owner: task.owner.clone(),
             fingerprint: canonical::fingerprint(&params, record),
@@ -174,8 +180,14 @@ impl Resolver {
         })
     }
 
-    fn field_faults(&self, who: &Principal, action: &Action, request: &Request, params: &Value) -> Vec<FieldFault> {
-        let mut faults = self.params_faults(&action.key, params);
+    fn field_faults(
+        &self,
+        who: &Principal,
+        action: &Arc<Action>,
+        request: &Request,
+        params: &Value,
+    ) -> Vec<FieldFault> {
+        let mut faults = self.params_faults(action, params);
         let mut fault = |path: &str, message: String| faults.push(FieldFault::new(path, message));
         if request.title.as_ref().is_some_and(|t| t.is_empty() || t.chars().count() > limits::TITLE_CHARS) {
             fault("title", format!("must have 1 to {} characters", limits::TITLE_CHARS));
@@ -208,7 +220,7 @@ impl Resolver {
         faults
     }
 
-    fn params_faults(&self, action: &str, params: &Value) -> Vec<FieldFault> {
+    fn params_faults(&self, action: &Arc<Action>, params: &Value) -> Vec<FieldFault> {
         if !params.is_object() {
             return vec![FieldFault::new("params", "must be an object")];
         }
@@ -221,7 +233,22 @@ impl Resolver {
             let text = format!("must not be nested deeper than {} levels", limits::JSON_DEPTH);
             return vec![FieldFault::new("params", text)];
         }
-        self.schemas.get(action).map(|schema| schema.faults(params)).unwrap_or_default()
+        match self.schema(action) {
+            Ok(schema) => schema.faults(params),
+            Err(why) => vec![FieldFault::new("params", format!("cannot be checked: {why}"))],
+        }
+    }
+
+    fn schema(&self, action: &Arc<Action>) -> Result<Arc<ParamsCheck>, String> {
+        let known = self.schemas.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, check)) = known.get(&action.key).filter(|(of, _)| Arc::ptr_eq(of, action)) {
+            return Ok(check.clone());
+        }
+        drop(known);
+        let check = Arc::new(ParamsCheck::new(&action.params)?);
+        let entry = (action.clone(), check.clone());
+        self.schemas.write().unwrap_or_else(PoisonError::into_inner).insert(action.key.clone(), entry);
+        Ok(check)
     }
 
     /// The idempotency keys: the caller's first, then the one that the action makes from fields.

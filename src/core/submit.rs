@@ -64,6 +64,8 @@ pub struct Submit {
     pub tenant: String,
     /// The declared button.
     pub action: String,
+    /// The pack that declares it.
+    pub pack: Option<String>,
     /// As given.
     pub title: Option<String>,
     /// Whose task it becomes.
@@ -108,6 +110,7 @@ impl Submit {
             id: self.id,
             tenant: self.tenant.clone(),
             action: self.action.clone(),
+            pack: self.pack.clone(),
             title: self.title.clone(),
             owner: self.owner.clone(),
             started_by: self.caller.user.clone(),

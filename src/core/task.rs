@@ -135,6 +135,8 @@ pub enum WaitReason {
     Paused,
     /// No node knows a handler for the action.
     NoHandler,
+    /// Its pack is switched off.
+    PackDisabled,
 }
 
 impl WaitReason {
@@ -149,16 +151,25 @@ impl WaitReason {
             Self::Concurrency => "concurrency",
             Self::Paused => "paused",
             Self::NoHandler => "no-handler",
+            Self::PackDisabled => "pack-disabled",
         }
     }
 
     /// Reads the word back; an unknown one counts as capacity.
     #[must_use]
     pub fn parse(text: &str) -> Self {
-        [Self::Delay, Self::Retry, Self::Scheduled, Self::Concurrency, Self::Paused, Self::NoHandler]
-            .into_iter()
-            .find(|r| r.as_str() == text)
-            .unwrap_or(Self::Capacity)
+        [
+            Self::Delay,
+            Self::Retry,
+            Self::Scheduled,
+            Self::Concurrency,
+            Self::Paused,
+            Self::NoHandler,
+            Self::PackDisabled,
+        ]
+        .into_iter()
+        .find(|r| r.as_str() == text)
+        .unwrap_or(Self::Capacity)
     }
 }
 
@@ -239,6 +250,8 @@ pub struct Task {
     pub tenant: String,
     /// The declared button.
     pub action: String,
+    /// The pack that declared the button when it was clicked.
+    pub pack: Option<String>,
     /// As given by the caller; absent = the action's own title in the viewer's language.
     pub title: Option<String>,
     /// The user the task belongs to.

@@ -54,11 +54,17 @@ pub enum Event {
     Resume,
     /// As resume, but its concurrency key is full.
     ResumeBlocked,
+    /// Its pack was switched off.
+    PackOff,
+    /// Its pack, which held it, was switched on.
+    PackOn,
+    /// The same, but its concurrency key is full.
+    PackOnBlocked,
 }
 
 impl Event {
     /// All events.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 20] = [
         Self::SlotFree,
         Self::KeyFull,
         Self::Claim,
@@ -76,6 +82,9 @@ impl Event {
         Self::GraceOver,
         Self::Resume,
         Self::ResumeBlocked,
+        Self::PackOff,
+        Self::PackOn,
+        Self::PackOnBlocked,
     ];
 }
 
@@ -110,11 +119,13 @@ pub const TABLE: &[Arrow] = &[
     arrow(Queued, FREE, Event::DeadlineOver, Failed, "deadline"),
     arrow(Queued, FREE, Event::Cancel, Cancelled, "cancel"),
     arrow(Queued, FREE, Event::Pause, Paused, "pause"),
+    arrow(Queued, FREE, Event::PackOff, Paused, "pack"),
     // Behind others of its key.
     arrow(Blocked, FREE, Event::SlotFree, Queued, "slot-free"),
     arrow(Blocked, FREE, Event::DeadlineOver, Failed, "deadline"),
     arrow(Blocked, FREE, Event::Cancel, Cancelled, "cancel"),
     arrow(Blocked, FREE, Event::Pause, Paused, "pause"),
+    arrow(Blocked, FREE, Event::PackOff, Paused, "pack"),
     // Running, in a gap between two chunks. A key held per chunk may be full or free again here.
     arrow(Running, FREE, Event::Claim, Running, "claimed"),
     arrow(Running, FREE, Event::KeyFull, Running, "concurrency"),
@@ -122,6 +133,7 @@ pub const TABLE: &[Arrow] = &[
     arrow(Running, FREE, Event::DeadlineOver, Failed, "deadline"),
     arrow(Running, FREE, Event::Cancel, Cancelled, "cancel"),
     arrow(Running, FREE, Event::Pause, Paused, "pause"),
+    arrow(Running, FREE, Event::PackOff, Paused, "pack"),
     arrow(Running, FREE, Event::ForceCancel, Cancelled, "forced"),
     // Running, a chunk under way.
     arrow(Running, UNDER_WAY, Event::More, Running, "more"),
@@ -134,6 +146,7 @@ pub const TABLE: &[Arrow] = &[
     arrow(Running, UNDER_WAY, Event::Drained, Running, "drained"),
     arrow(Running, UNDER_WAY, Event::Cancel, Cancelling, "cancel"),
     arrow(Running, UNDER_WAY, Event::Pause, Pausing, "pause"),
+    arrow(Running, UNDER_WAY, Event::PackOff, Pausing, "pack"),
     arrow(Running, UNDER_WAY, Event::ForceCancel, Cancelled, "forced"),
     // A pause was asked; the chunk has not ended yet.
     arrow(Pausing, UNDER_WAY, Event::More, Paused, "paused"),
@@ -146,12 +159,15 @@ pub const TABLE: &[Arrow] = &[
     arrow(Pausing, UNDER_WAY, Event::Drained, Paused, "drained"),
     arrow(Pausing, UNDER_WAY, Event::Cancel, Cancelling, "cancel"),
     arrow(Pausing, UNDER_WAY, Event::Resume, Running, "resume"),
+    arrow(Pausing, UNDER_WAY, Event::PackOn, Running, "pack"),
     arrow(Pausing, UNDER_WAY, Event::ForceCancel, Cancelled, "forced"),
     // Paused at its checkpoint.
     arrow(Paused, FREE, Event::Cancel, Cancelled, "cancel"),
     arrow(Paused, FREE, Event::DeadlineOver, Failed, "deadline"),
     arrow(Paused, FREE, Event::Resume, Queued, "resume"),
     arrow(Paused, FREE, Event::ResumeBlocked, Blocked, "resume"),
+    arrow(Paused, FREE, Event::PackOn, Queued, "pack"),
+    arrow(Paused, FREE, Event::PackOnBlocked, Blocked, "pack"),
     // A cancel was asked; only a committed end still wins against it.
     arrow(Cancelling, UNDER_WAY, Event::More, Cancelled, "cancelled"),
     arrow(Cancelling, UNDER_WAY, Event::Done, Succeeded, "done"),
@@ -220,7 +236,7 @@ mod tests {
                 }
             }
         }
-        assert_eq!(refused + TABLE.len(), 9 * 2 * 17);
+        assert_eq!(refused + TABLE.len(), 9 * 2 * 20);
     }
 
     #[test]

@@ -254,7 +254,7 @@ impl Lens<'_> {
             schedule: None,
             parent: None,
             retry_of: task.retry_of,
-            can: can(task, self.viewer, action.map(AsRef::as_ref)),
+            can: can(task, self.viewer, action.as_deref()),
             stop: task.stop.as_ref().map(|s| StopView { actor: s.actor.clone(), reason: s.reason.clone(), at: s.at }),
             silent_since: task.lease_until.filter(|until| task.under_way() && *until < self.now),
             seen: task.seen_at.is_some(),
@@ -330,6 +330,7 @@ impl Lens<'_> {
         }
         let reason = match task.state {
             State::Blocked => WaitReason::Concurrency,
+            State::Paused if task.held_by_pack() => WaitReason::PackDisabled,
             State::Paused => WaitReason::Paused,
             _ if !known => WaitReason::NoHandler,
             _ => task.wait.unwrap_or(WaitReason::Capacity),
@@ -406,7 +407,9 @@ pub fn can(task: &Task, who: &Principal, action: Option<&Action>) -> Vec<&'stati
             if may_cancel {
                 can.push("cancel");
             }
-            can.push("resume");
+            if !task.held_by_pack() {
+                can.push("resume");
+            }
         }
         State::Cancelling => {}
         State::Failed | State::Cancelled => {

@@ -67,7 +67,7 @@ async fn run_chunk(
         token: task.fencing_token,
         chunk: task.chunks + 1,
     };
-    let action = engine.catalogue.actions.get(&task.action).cloned();
+    let action = engine.catalogue.actions.get(&task.action);
     let cx = Arc::new(context(engine, &task, &documents, origin.clone(), heard));
     let watch = Stopwatch::start();
     let called = call(engine, &task, action.as_deref(), cx.clone(), heard).await;

@@ -77,6 +77,7 @@ async fn fill_places(engine: &Arc<Inner>, after_tenant: &mut Option<String>) -> 
     let params = ClaimParams {
         node: engine.settings.node.clone(),
         actions: engine.registry.actions(),
+        packs: engine.registry.packs(),
         tenants: engine.settings.tenants.clone(),
         limit: free,
         lease_ms: engine.settings.lease_ms,

@@ -17,7 +17,7 @@ use crate::core::chunk::{Failure, Outcome};
 use crate::core::task::ErrorKind;
 use async_trait::async_trait;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 /// Something that can run a chunk of a task.
 #[async_trait]
@@ -77,26 +77,52 @@ impl HandlerError {
     }
 }
 
-/// Which handler runs which action.
+/// Which handler runs which action. Copies share one table, which [`Registry::replace`] changes for all of them at once; a
+/// chunk that runs ends with the handler that it began with.
 #[derive(Clone, Default)]
-pub struct Registry(Arc<BTreeMap<String, Arc<dyn Handler>>>);
+pub struct Registry(Arc<RwLock<Handlers>>);
+
+/// Handlers by the keys of their actions, and the packs that some of them belong to.
+#[derive(Clone, Default)]
+pub struct Handlers {
+    /// By the key of the action.
+    pub by_action: BTreeMap<String, Arc<dyn Handler>>,
+    /// The packs whose tasks this node may run.
+    pub packs: Vec<String>,
+}
 
 impl Registry {
-    /// The table of a set of (action key, handler).
+    /// The table of a set of (action key, handler), none of them of a pack.
     #[must_use]
     pub fn new(handlers: impl IntoIterator<Item = (String, Arc<dyn Handler>)>) -> Self {
-        Self(Arc::new(handlers.into_iter().collect()))
+        let by_action = handlers.into_iter().collect();
+        Self(Arc::new(RwLock::new(Handlers { by_action, packs: Vec::new() })))
+    }
+
+    /// Puts another set in place of the one that there is.
+    pub fn replace(&self, handlers: Handlers) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = handlers;
+    }
+
+    fn table(&self) -> RwLockReadGuard<'_, Handlers> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The handler of an action.
     #[must_use]
     pub fn get(&self, action: &str) -> Option<Arc<dyn Handler>> {
-        self.0.get(action).cloned()
+        self.table().by_action.get(action).cloned()
     }
 
     /// The actions that this node can run.
     #[must_use]
     pub fn actions(&self) -> Vec<String> {
-        self.0.keys().cloned().collect()
+        self.table().by_action.keys().cloned().collect()
+    }
+
+    /// The packs whose tasks this node may run.
+    #[must_use]
+    pub fn packs(&self) -> Vec<String> {
+        self.table().packs.clone()
     }
 }

@@ -28,6 +28,7 @@ mod retry;
 pub mod row;
 pub mod sql;
 pub mod sqlite;
+mod switch;
 pub mod tx;
 mod usual;
 mod value;
@@ -37,6 +38,7 @@ pub use error::StoreError;
 pub use kept::FileRow;
 pub(crate) use marks::MARKS_AT_ONCE;
 pub use marks::{Mark, MarkFilter, MarkParams};
+pub use switch::{PackLoaded, PackRow, PackStanding, PackSwitch};
 pub use usual::{Took, Usual};
 
 use crate::core::change::Change;
@@ -78,6 +80,8 @@ pub struct ClaimParams {
     pub node: String,
     /// The actions it can run.
     pub actions: Vec<String>,
+    /// The packs that some of these actions belong to; tasks of other packs are left.
+    pub packs: Vec<String>,
     /// Only these tenants; empty = all.
     pub tenants: Vec<String>,
     /// At most so many.
@@ -267,6 +271,8 @@ pub struct ListParams {
     pub states: Vec<State>,
     /// One action.
     pub action: Option<String>,
+    /// One pack.
+    pub pack: Option<String>,
     /// One owner, inside the reach.
     pub owner: Option<String>,
     /// One record.
@@ -396,6 +402,23 @@ pub trait Store: Accounts + Send + Sync {
     /// Deletes ended tasks with all that is theirs: `None` = does not exist for the caller, `Some(false)` = not ended.
     async fn delete(&self, caller: &Principal, ids: Vec<TaskId>) -> Result<Written<Vec<Option<bool>>>> {
         until_settled!(tries, flow::ask::delete(self.begin().await?, caller, &ids).await)
+    }
+    /// Notes packs that a node has loaded; new ones are switched on.
+    async fn register_packs(&self, loaded: Vec<PackLoaded>) -> Result<()> {
+        until_settled!(tries, flow::packs::register(self.begin().await?, &loaded).await)
+    }
+    /// Switches a pack on or off: when this has answered, no chunk of a pack that is off starts any more. `None` = no such
+    /// pack, else whether it was the other way before. Its tasks follow by [`Self::settle_packs`].
+    async fn switch_pack(&self, params: PackSwitch) -> Result<Option<bool>> {
+        until_settled!(tries, flow::packs::switch(self.begin().await?, &params).await)
+    }
+    /// Brings at most so many tasks to the switch of their pack; answers how many it found.
+    async fn settle_packs(&self, limit: usize) -> Result<Written<usize>> {
+        until_settled!(tries, flow::packs::settle(self.begin().await?, limit).await)
+    }
+    /// All packs that were ever loaded, with what waits for them.
+    async fn packs(&self) -> Result<Vec<PackStanding>> {
+        until_settled!(tries, flow::packs::standing(self.begin().await?).await)
     }
     /// Sets marks; answers how many items it changed.
     async fn mark(&self, params: MarkParams) -> Result<Written<usize>> {

@@ -13,7 +13,7 @@ use crate::core::progress::Progress;
 use crate::core::task::{Concurrency, Hold, RecordRef, Rows, State, StopRequest, Task, TimelineEvent, WaitReason};
 use crate::core::time::Millis;
 
-/// The columns of a task, in the order in which statements name them. The first eleven never change after the insert.
+/// The columns of a task, in the order in which statements name them. The first twelve never change after the insert.
 pub(crate) const COLUMNS: &[(&str, Kind)] = &[
     ("id", Text),
     ("tenant", Text),
@@ -26,6 +26,7 @@ pub(crate) const COLUMNS: &[(&str, Kind)] = &[
     ("idempotency_key", Text),
     ("created_at", Int),
     ("retry_of", Text),
+    ("pack", Text),
     ("state", Text),
     ("revision", Int),
     ("head", Int),
@@ -80,7 +81,7 @@ pub(crate) const COLUMNS: &[(&str, Kind)] = &[
 ];
 
 /// How many of [`COLUMNS`] never change.
-pub(crate) const FIXED: usize = 11;
+pub(crate) const FIXED: usize = 12;
 
 /// Columns that are derived at each write and read by indexes only.
 pub(crate) const DERIVED: &[(&str, Kind)] = &[("claimable", Int), ("rank", Int), ("active", Int)];
@@ -98,6 +99,7 @@ pub(crate) fn encode_new(task: &Task, to: &mut Batch) {
     to.text(task.idempotency_key.as_deref());
     to.int(Some(task.created_at.0));
     to.text(task.retry_of.map(|id| id.to_string()).as_deref());
+    to.text(task.pack.as_deref());
     encode_rest(task, to);
 }
 
@@ -224,6 +226,7 @@ pub(crate) fn decode(row: &mut impl Columns) -> Result<Task> {
     let idempotency_key = row.text()?;
     let created_at = Millis(need(row.int()?, "created_at")?);
     let retry_of = row.text()?.as_deref().map(task_id).transpose()?;
+    let pack = row.text()?;
     let state = row.text()?.as_deref().and_then(State::parse).ok_or_else(|| corrupt("state"))?;
     let revision = Revision(need(row.int()?, "revision")?);
     let head = Head(need(row.int()?, "head")?);
@@ -248,6 +251,7 @@ pub(crate) fn decode(row: &mut impl Columns) -> Result<Task> {
         idempotency_key,
         created_at,
         retry_of,
+        pack,
         state,
         revision,
         head,

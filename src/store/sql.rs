@@ -72,6 +72,7 @@ catalogue! {
         api_keys: common,
         artifacts: common,
         bump_heads: own,
+        busy_packs: common,
         candidates: common,
         center_active: common,
         center_newest: common,
@@ -105,11 +106,15 @@ catalogue! {
         next_due: common,
         now: own,
         overdue: common,
+        pack_strays: common,
+        pack_waiting: common,
+        packs: common,
         pass_keys: own,
         points: common,
         positions: common,
         put_api_key: common,
         put_file: common,
+        put_pack: common,
         put_session: common,
         remove_documents: common,
         remove_events: common,
@@ -119,7 +124,9 @@ catalogue! {
         remove_user: common,
         renew: own,
         revisions: common,
+        serial_packs: common,
         session: common,
+        shared_packs: common,
         tasks_by_id: common,
         touch_session: common,
         user: common,
@@ -264,6 +271,8 @@ impl Statements {
 pub struct Dialect {
     /// `@lock`: rows are locked until the end of the transaction.
     lock: &'static str,
+    /// `@share`: rows are locked against changes, and not against others that lock them so.
+    share: &'static str,
     /// `@skip_locked`: the same, without those that somebody else has locked.
     skip_locked: &'static str,
     /// `@in($n)`: is one of a list that is bound as one value, written as `$$`.
@@ -273,12 +282,18 @@ pub struct Dialect {
 }
 
 /// The writer connection is the lock; a list is a JSON array.
-pub(super) const IN_SQLITE: Dialect =
-    Dialect { lock: "", skip_locked: "", in_list: "IN (SELECT j.value FROM json_each($$) j)", empty_list: "$$ = '[]'" };
+pub(super) const IN_SQLITE: Dialect = Dialect {
+    lock: "",
+    share: "",
+    skip_locked: "",
+    in_list: "IN (SELECT j.value FROM json_each($$) j)",
+    empty_list: "$$ = '[]'",
+};
 
 /// A list is an array.
 pub(super) const IN_POSTGRES: Dialect = Dialect {
     lock: "FOR UPDATE",
+    share: "FOR SHARE",
     skip_locked: "FOR UPDATE SKIP LOCKED",
     in_list: "= ANY(CAST($$ AS TEXT[]))",
     empty_list: "cardinality(CAST($$ AS TEXT[])) = 0",
@@ -299,6 +314,7 @@ impl Dialect {
             .replace("@points", &names(POINT_COLUMNS))
             .replace("@set", &set.collect::<Vec<_>>().join(", "))
             .replace("@lock", self.lock)
+            .replace("@share", self.share)
             .replace("@skip_locked", self.skip_locked);
         for n in 1..=9 {
             let value = format!("${n}");

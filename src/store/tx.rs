@@ -3,7 +3,7 @@
 //! Dropping a transaction rolls it back. Loads lock their rows until the end, in the order of ids. No step decides
 //! anything: which rows change and how is the core's affair.
 
-use super::{MarkParams, RenewParams, Renewed, Result};
+use super::{MarkParams, PackRow, RenewParams, Renewed, Result};
 use crate::core::concurrency::KeyUse;
 use crate::core::effect::Effect;
 use crate::core::eta::UnitPrior;
@@ -89,6 +89,19 @@ impl DocumentKind {
     }
 }
 
+/// What a claim has to know of a pack.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PackGate {
+    /// Its name.
+    pub name: String,
+    /// Switched off.
+    pub paused: bool,
+    /// At most one chunk of it runs at any instant.
+    pub serial: bool,
+    /// It is serial, and a chunk of it is under way.
+    pub busy: bool,
+}
+
 /// Candidates for a claim of one tenant.
 #[derive(Clone, Debug)]
 pub struct CandidateParams<'a> {
@@ -96,6 +109,8 @@ pub struct CandidateParams<'a> {
     pub tenant: &'a str,
     /// The actions that the node can run.
     pub actions: &'a [String],
+    /// Of tasks that belong to a pack, only those of these packs.
+    pub packs: &'a [String],
     /// Due at or before.
     pub now: Millis,
     /// At most so many.
@@ -159,6 +174,17 @@ pub trait Tx: Send {
     /// Tasks that may be claimed, in claim order, locked with the concurrency keys that their claim may change; what another
     /// node looks at is passed over.
     async fn candidates(&mut self, params: CandidateParams<'_>) -> Result<Vec<Task>>;
+    /// Packs by name, locked against a switch, and serial ones against the claims of other nodes. Comes before any task is
+    /// locked. One that is not known is left out.
+    async fn lock_packs(&mut self, names: &[String]) -> Result<Vec<PackGate>>;
+    /// All packs, by name; not locked.
+    async fn packs(&mut self) -> Result<Vec<PackRow>>;
+    /// Stores a pack.
+    async fn put_pack(&mut self, row: &PackRow) -> Result<()>;
+    /// Tasks that are not as the switch of their pack is, those with a chunk under way first; not locked yet.
+    async fn pack_strays(&mut self, limit: usize) -> Result<Vec<TaskId>>;
+    /// How many unfinished tasks of each pack have no chunk under way; packs without any are left out.
+    async fn pack_waiting(&mut self) -> Result<Vec<(String, i64)>>;
     /// Lengthens leases in one statement.
     async fn renew(&mut self, params: &RenewParams, until: Millis) -> Result<Vec<Renewed>>;
     /// Tasks whose lease (any lease, when `all`), cancel grace (asked at or before `asked_by`) or deadline is over; not

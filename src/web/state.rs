@@ -104,7 +104,7 @@ impl AppState {
     #[must_use]
     pub fn new(parts: Parts) -> Self {
         let own = ["en", "zh-CN"].map(str::to_owned);
-        let said = parts.catalogue.actions.iter().flat_map(|a| a.title.0.keys().cloned());
+        let said = parts.catalogue.actions.iter().flat_map(|a| a.title.0.keys().cloned().collect::<Vec<_>>());
         let languages: BTreeSet<String> = own.into_iter().chain(said.filter(|l| !l.is_empty())).collect();
         Self(Arc::new(Shared {
             parts,

@@ -19,6 +19,11 @@ impl Task {
         let because = reason.map(|r| tidy(r, limits::REASON_CHARS));
         let because = because.as_deref();
         match (ask, self.state) {
+            (Ask::Pause, _) if self.held_by_pack() => {
+                self.keep_paused(step);
+                Ok(true)
+            }
+            (Ask::Resume, state) if self.held_by_pack() => Err(Refused { state, event: Event::Resume }),
             (Ask::Cancel, State::Cancelling | State::Cancelled)
             | (Ask::ForceCancel, State::Cancelled)
             | (Ask::Pause, State::Pausing | State::Paused)

@@ -35,6 +35,7 @@ fn fresh() -> Task {
         max_attempts: 3,
         timeout_ms: None,
         retry_of: None,
+        pack: None,
     };
     let mut task = click.into_task(&mut Step::at(NOW));
     task.concurrency = Some(Concurrency { key: "k".into(), limit: 1, hold: Hold::Task });
@@ -130,6 +131,12 @@ fn happens(task: &mut Task, event: Event, step: &mut Step) -> bool {
             task.slot_held = false;
             asks(task, Ask::Resume, Some(None), step)
         }
+        Event::PackOff => task.pack_off(step) == Ok(true),
+        Event::PackOn => task.pack_on(None, step) == Ok(true),
+        Event::PackOnBlocked => {
+            task.slot_held = false;
+            task.pack_on(Some(None), step) == Ok(true)
+        }
     }
 }
 
@@ -140,6 +147,7 @@ fn as_listed(state: State, under_way: bool, event: Event) -> Event {
     match event {
         Event::ForceCancel if plain => Event::Cancel,
         Event::ResumeBlocked if under_way && state == State::Pausing => Event::Resume,
+        Event::PackOnBlocked if under_way && state == State::Pausing => Event::PackOn,
         _ => event,
     }
 }
@@ -151,7 +159,10 @@ fn on_real_tasks_every_pair_that_is_not_listed_is_refused_and_changes_nothing() 
         for under_way in [false, true] {
             for event in Event::ALL {
                 let mut task = task_in(state, under_way);
-                task.slot_held &= event != Event::ResumeBlocked;
+                task.slot_held &= !matches!(event, Event::ResumeBlocked | Event::PackOnBlocked);
+                if matches!(event, Event::PackOn | Event::PackOnBlocked) {
+                    task.wait = Some(WaitReason::PackDisabled);
+                }
                 let (before, mut step) = (task.clone(), Step::at(NOW));
                 let happened = happens(&mut task, event, &mut step);
                 let case = format!("{state:?}, under way {under_way}, {event:?}");
@@ -175,7 +186,7 @@ fn on_real_tasks_every_pair_that_is_not_listed_is_refused_and_changes_nothing() 
         }
     }
     // What is read as another event comes on top of the table.
-    assert_eq!((taken, refused), (TABLE.len() + 4, 9 * 2 * 17 - TABLE.len() - 4));
+    assert_eq!((taken, refused), (TABLE.len() + 5, 9 * 2 * 20 - TABLE.len() - 5));
 }
 
 fn assert_columns(task: &Task) {
@@ -286,4 +297,49 @@ fn the_eta_counts_neither_a_lost_lease_nor_the_queue_after_a_drain() {
     task.end_chunk(&ChunkEnd::HandedBack, &drained, &mut Step::at(again.plus(1_000)));
     assert_eq!(task.estimator.active_ms(), 5_000);
     assert_eq!(task.estimator.stalls_at(), None, "the clock stands while it waits");
+}
+
+#[test]
+fn a_pack_lets_go_on_exactly_what_it_has_stopped() {
+    let mut step = Step::at(NOW);
+    let mut task = task_in(State::Queued, false);
+    (task.attempts, task.due_at) = (1, NOW.plus(5_000));
+    assert_eq!(task.pack_off(&mut step), Ok(true));
+    assert!(task.state == State::Paused && task.held_by_pack());
+    let refused = task.ask(Ask::Resume, None, None, &mut step);
+    assert!(refused.is_err() && task.held_by_pack(), "a person cannot resume it");
+    assert_eq!(task.pack_on(None, &mut step), Ok(true));
+    let kept = (task.state, task.attempts, task.due_at, task.wait);
+    assert_eq!(kept, (State::Queued, 1, NOW.plus(5_000), Some(WaitReason::Retry)));
+
+    let mut paused = task_in(State::Queued, false);
+    paused.ask(Ask::Pause, None, None, &mut step).unwrap();
+    assert_eq!(paused.pack_off(&mut step), Ok(false), "a person's pause stays a person's");
+    assert_eq!(paused.pack_on(None, &mut step), Ok(false));
+    assert_eq!((paused.state, paused.wait), (State::Paused, Some(WaitReason::Paused)));
+
+    task.pack_off(&mut step).unwrap();
+    assert_eq!(task.ask(Ask::Pause, None, None, &mut step), Ok(true), "a person takes the pause over");
+    assert_eq!(task.pack_on(None, &mut step), Ok(false));
+    assert_eq!(task.ask(Ask::Resume, None, None, &mut step), Ok(true));
+}
+
+#[test]
+fn a_chunk_under_way_ends_and_then_its_pack_holds_the_task() {
+    for back_at_once in [true, false] {
+        let mut step = Step::at(NOW);
+        let mut task = task_in(State::Running, true);
+        assert_eq!(task.pack_off(&mut step), Ok(true));
+        assert_eq!((task.state, task.under_way()), (State::Pausing, true));
+        if back_at_once {
+            assert_eq!(task.pack_on(None, &mut step), Ok(true));
+            assert_eq!((task.state, task.stop.is_none()), (State::Running, true));
+            continue;
+        }
+        let end = terms(&task);
+        assert_eq!(task.end_chunk(&more(true, 0), &end, &mut step), Ended::Applied { continues: false });
+        assert!(task.state == State::Paused && task.held_by_pack() && task.chunks == 1);
+        assert_eq!(task.pack_on(None, &mut step), Ok(true));
+        assert!(task.state == State::Queued && task.claimable());
+    }
 }

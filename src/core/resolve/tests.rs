@@ -14,6 +14,7 @@ fn action(key: &str) -> Action {
         group: Localized::default(),
         description: Localized::default(),
         handler: HandlerRef::Native("n".into()),
+        pack: None,
         params: json!({}),
         record: None,
         roles: vec![Role::User],

@@ -28,6 +28,7 @@ pub(in crate::push) fn task(revision: i64) -> Task {
         max_attempts: 3,
         timeout_ms: None,
         retry_of: None,
+        pack: None,
         caller,
     };
     let revision = Revision(revision);

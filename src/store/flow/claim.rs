@@ -1,12 +1,14 @@
 //! Taking chunks to run, and keeping them.
 //!
 //! A claim repeats every condition under the row's lock and the database's clock: state, due, lease free, no stop asked,
-//! slot of the concurrency key. Tenants take turns, so that a hundred thousand tasks of one do not hold up one of another.
+//! slot of the concurrency key, and of a task of a pack that the pack is switched on and, where it is serial, has no chunk
+//! under way. Tenants take turns, so that a hundred thousand tasks of one do not hold up one of another.
 //! A task that turns out to wait for its key, or to be out of time, gives its turn on within the same claim: however many
 //! of them come due at once, the tasks behind them do not wait for the next poll.
 
 use super::super::tx::{CandidateParams, Tx, Under};
 use super::super::{ClaimParams, Claimed, RenewParams, Renewed, Result, Written};
+use super::packs::{OpenPacks, open};
 use super::work::{Work, slot_key};
 use crate::core::ids::TaskId;
 use crate::core::task::Task;
@@ -18,16 +20,20 @@ const LOOKS: usize = 1_000;
 /// The verb: takes at most `limit` chunks.
 pub async fn claim(mut tx: Box<dyn Tx>, params: &ClaimParams) -> Result<Written<Vec<Claimed>>> {
     let mut work = Work::begin(tx.as_mut()).await?;
+    let mut packs = open(tx.as_mut(), &params.packs).await?;
     let tenants = turns(tx.waiting_tenants(work.step.now).await?, params);
     let mut looked_at = BTreeSet::new();
     let mut claimed = Vec::new();
     while claimed.len() < params.limit && looked_at.len() < LOOKS {
         let wanted = params.limit - claimed.len();
-        let ids = candidates(tx.as_mut(), &mut work, params, &tenants, wanted, &looked_at).await?;
+        let query = Query { params, packs: &packs, tenants: &tenants, wanted };
+        let ids = candidates(tx.as_mut(), &mut work, query, &looked_at).await?;
         let all_seen = ids.len() < wanted;
         for id in ids {
             looked_at.insert(id);
-            if claim_one(tx.as_mut(), &mut work, id, params).await? {
+            let pack = work.get(id).and_then(|task| task.pack.clone());
+            if packs.takes(pack.as_ref()) && claim_one(tx.as_mut(), &mut work, id, params).await? {
+                packs.claimed(pack.as_ref());
                 claimed.push(id);
             }
         }
@@ -58,15 +64,22 @@ fn turns(mut tenants: Vec<String>, params: &ClaimParams) -> Vec<String> {
     tenants
 }
 
+/// Which tasks one look of a claim is for.
+struct Query<'a> {
+    params: &'a ClaimParams,
+    packs: &'a OpenPacks,
+    tenants: &'a [String],
+    wanted: usize,
+}
+
 /// The next tasks that may be claimed, tenants in turn, without those that were looked at already.
 async fn candidates(
     tx: &mut dyn Tx,
     work: &mut Work,
-    params: &ClaimParams,
-    tenants: &[String],
-    wanted: usize,
+    asked: Query<'_>,
     looked_at: &BTreeSet<TaskId>,
 ) -> Result<Vec<TaskId>> {
+    let Query { params, packs, tenants, wanted } = asked;
     let mut queues: Vec<VecDeque<Task>> = Vec::new();
     for tenant in tenants {
         // With a task of each of these, no later tenant has a turn.
@@ -74,7 +87,8 @@ async fn candidates(
             break;
         }
         let limit = wanted + looked_at.len();
-        let query = CandidateParams { tenant, actions: &params.actions, now: work.step.now, limit };
+        let (actions, packs) = (&params.actions, &packs.names);
+        let query = CandidateParams { tenant, actions, packs, now: work.step.now, limit };
         let mut queue: VecDeque<Task> = tx.candidates(query).await?.into();
         queue.retain(|t| !looked_at.contains(&t.id));
         if !queue.is_empty() {

@@ -1,8 +1,9 @@
-//! Taking what time has undone: leases that ran out, cancels that no chunk answered, deadlines that have passed, and slots
-//! that are free while somebody waits (after a limit was raised).
+//! Taking what time has undone: leases that ran out, cancels that no chunk answered, deadlines that have passed, slots
+//! that are free while somebody waits (after a limit was raised), and tasks that the switch of their pack has not reached.
 
 use super::super::tx::Tx;
 use super::super::{Result, SweepParams, Written};
+use super::packs::settle_all;
 use super::work::Work;
 
 /// How many waited-for keys one sweep looks at.
@@ -15,7 +16,8 @@ pub async fn sweep(mut tx: Box<dyn Tx>, params: &SweepParams) -> Result<Written<
     let asked_by = now.plus(-params.cancel_grace_ms);
     let ids = tx.overdue(now, params.all, asked_by, params.limit).await?;
     let waited = tx.waited_keys(KEYS_AT_ONCE).await?;
-    work.load_with_slots(tx.as_mut(), &waited, ids.iter().copied()).await?;
+    let strays = tx.pack_strays(params.limit).await?;
+    work.load_with_slots(tx.as_mut(), &waited, ids.iter().chain(&strays).copied()).await?;
     let mut swept = 0;
     for id in ids {
         if work.get(id).is_none() {
@@ -26,6 +28,7 @@ pub async fn sweep(mut tx: Box<dyn Tx>, params: &SweepParams) -> Result<Written<
         swept += usize::from(touched.unwrap_or(false));
         work.step.node = None;
     }
+    settle_all(tx.as_mut(), &mut work, &strays).await?;
     for key in waited {
         work.recheck(key);
     }

@@ -56,6 +56,7 @@ fn counts_of(tables: &Tables, reach: &Reach, ended: bool) -> Counts {
 fn wanted(task: &Task, params: &ListParams, text: &str) -> bool {
     (params.states.is_empty() || params.states.contains(&task.state))
         && params.action.as_ref().is_none_or(|a| *a == task.action)
+        && (params.pack.is_none() || params.pack == task.pack)
         && params.owner.as_ref().is_none_or(|o| *o == task.owner)
         && (params.record.is_none() || params.record == task.record)
         && params.from.is_none_or(|from| task.created_at >= from)

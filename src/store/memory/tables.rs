@@ -3,7 +3,7 @@
 //! must not grow with the number of rows that it does not touch.
 
 use super::super::tx::{DocumentKind, KeyName, KeyRow, SlotKey};
-use super::super::{ApiKey, FileRow, OwnerHeads, Session, Took, User, Usual};
+use super::super::{ApiKey, FileRow, OwnerHeads, PackRow, Session, Took, User, Usual};
 use crate::core::ids::TaskId;
 use crate::core::picture::Point;
 use crate::core::task::{State, Task, TimelineEvent};
@@ -43,6 +43,7 @@ pub(super) struct Tables {
     pub sessions: BTreeMap<String, Session>,
     pub users: BTreeMap<String, User>,
     pub files: BTreeMap<String, FileRow>,
+    pub packs: BTreeMap<String, PackRow>,
 }
 
 impl Tables {

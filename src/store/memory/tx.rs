@@ -1,7 +1,7 @@
 //! The writing transaction in memory. Holding the tables is the lock.
 
-use super::super::tx::{CandidateParams, Document, DocumentKind, KeyName, KeyRow, SlotKey, Tx, Under};
-use super::super::{MarkParams, OwnerHeads, RenewParams, Renewed, Result, StoreError};
+use super::super::tx::{CandidateParams, Document, DocumentKind, KeyName, KeyRow, PackGate, SlotKey, Tx, Under};
+use super::super::{MarkParams, OwnerHeads, PackRow, RenewParams, Renewed, Result, StoreError};
 use super::read::markable;
 use super::tables::{Tables, Turn};
 use crate::core::concurrency::KeyUse;
@@ -240,8 +240,54 @@ impl Tx for MemoryTx {
         let queue = self.tables.claimable.get(params.tenant).into_iter().flatten();
         let due = queue
             .filter_map(|(_, id)| self.tables.task(*id))
-            .filter(|t| t.due_at <= params.now && params.actions.contains(&t.action));
+            .filter(|t| t.due_at <= params.now && params.actions.contains(&t.action))
+            .filter(|t| t.pack.as_ref().is_none_or(|pack| params.packs.contains(pack)));
         Ok(due.take(params.limit).cloned().collect())
+    }
+
+    async fn lock_packs(&mut self, names: &[String]) -> Result<Vec<PackGate>> {
+        let t = &self.tables;
+        let busy = |pack: &str| {
+            t.leases.iter().filter_map(|(_, id)| t.task(*id)).any(|task| task.pack.as_deref() == Some(pack))
+        };
+        let gate = |row: &PackRow| PackGate {
+            name: row.name.clone(),
+            paused: row.paused,
+            serial: row.serial,
+            busy: row.serial && busy(&row.name),
+        };
+        Ok(names.iter().filter_map(|name| t.packs.get(name)).map(gate).collect())
+    }
+
+    async fn packs(&mut self) -> Result<Vec<PackRow>> {
+        Ok(self.tables.packs.values().cloned().collect())
+    }
+
+    async fn put_pack(&mut self, row: &PackRow) -> Result<()> {
+        self.set(|t| &mut t.packs, row.name.clone(), Some(row.clone()));
+        Ok(())
+    }
+
+    async fn pack_strays(&mut self, limit: usize) -> Result<Vec<TaskId>> {
+        let t = &self.tables;
+        let stray = |task: &&Task| {
+            let row = task.pack.as_ref().and_then(|pack| t.packs.get(pack));
+            let runs = matches!(task.state, State::Queued | State::Blocked | State::Running);
+            let for_children = task.wait.is_some_and(|why| why.as_str() == "children");
+            row.is_some_and(|row| if row.paused { runs && !for_children } else { task.held_by_pack() })
+        };
+        let mut strays: Vec<&Task> = t.tasks().filter(stray).collect();
+        strays.sort_by_key(|task| (!task.under_way() || task.held_by_pack(), task.id));
+        Ok(strays.into_iter().take(limit).map(|task| task.id).collect())
+    }
+
+    async fn pack_waiting(&mut self) -> Result<Vec<(String, i64)>> {
+        let mut waiting: BTreeMap<String, i64> = BTreeMap::new();
+        let idle = self.tables.tasks().filter(|task| !task.state.is_final() && !task.under_way());
+        for pack in idle.filter_map(|task| task.pack.clone()) {
+            *waiting.entry(pack).or_default() += 1;
+        }
+        Ok(waiting.into_iter().collect())
     }
 
     async fn renew(&mut self, params: &RenewParams, until: Millis) -> Result<Vec<Renewed>> {

@@ -133,6 +133,7 @@ impl<D: Driver> Store for SqlStore<D> {
             params.after.map(|a| a.0),
             params.after.map(|a| a.1.to_string()),
             params.limit + 1,
+            params.pack,
         ];
         let mut items = tasks(self.driver.rows(statement, values).await?)?;
         let more = items.len() > params.limit;

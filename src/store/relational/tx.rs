@@ -2,9 +2,9 @@
 
 use super::super::row::{self, Columns};
 use super::super::sql::{Statements, like};
-use super::super::tx::{CandidateParams, Document, KeyName, KeyRow, SlotKey, Tx, Under};
+use super::super::tx::{CandidateParams, Document, KeyName, KeyRow, PackGate, SlotKey, Tx, Under};
 use super::super::value::{self, Batch, values};
-use super::super::{Mark, MarkParams, RenewParams, Renewed, Result, StoreError, Took, Usual};
+use super::super::{Mark, MarkParams, PackRow, RenewParams, Renewed, Result, StoreError, Took, Usual};
 use super::driver::Session;
 use crate::core::concurrency::KeyUse;
 use crate::core::effect::Effect;
@@ -243,7 +243,7 @@ impl<S: Session> Tx for SqlTx<S> {
     }
 
     async fn candidates(&mut self, params: CandidateParams<'_>) -> Result<Vec<Task>> {
-        let values = values![params.tenant, params.now, params.actions, params.limit];
+        let values = values![params.tenant, params.now, params.actions, params.limit, params.packs];
         let mut found = tasks(self.session.rows(&self.statements.candidates, values).await?)?;
         // Taking a slot, or giving one up because time is over, changes the key. One that holds its slot only goes on.
         let changes = |t: &Task| !t.slot_held || t.deadline.is_some_and(|d| d <= params.now);
@@ -255,6 +255,52 @@ impl<S: Session> Tx for SqlTx<S> {
             found.retain(|t| !changes(t) || key(t).is_none_or(|k| !elsewhere.contains(&k)));
         }
         Ok(found)
+    }
+
+    async fn lock_packs(&mut self, names: &[String]) -> Result<Vec<PackGate>> {
+        let mut gates = Vec::new();
+        for (statement, serial) in [(&self.statements.serial_packs, true), (&self.statements.shared_packs, false)] {
+            for mut r in self.session.rows(statement, values![names]).await? {
+                let name = r.text()?.unwrap_or_default();
+                gates.push(PackGate { name, paused: r.int()? == Some(1), serial, busy: false });
+            }
+        }
+        let serial: Vec<String> = gates.iter().filter(|g| g.serial).map(|g| g.name.clone()).collect();
+        if !serial.is_empty() {
+            // After the lock, so that it sees what the last claim of another node has committed.
+            for mut r in self.session.rows(&self.statements.busy_packs, values![serial.as_slice()]).await? {
+                let busy = r.text()?;
+                gates.iter_mut().filter(|g| Some(&g.name) == busy.as_ref()).for_each(|g| g.busy = true);
+            }
+        }
+        Ok(gates)
+    }
+
+    async fn packs(&mut self) -> Result<Vec<PackRow>> {
+        let rows = self.session.rows(&self.statements.packs, values![]).await?;
+        rows.into_iter().map(|mut r| pack_row(&mut r)).collect()
+    }
+
+    async fn put_pack(&mut self, row: &PackRow) -> Result<()> {
+        let values = values![
+            row.name.as_str(),
+            row.version.as_str(),
+            i64::from(row.serial),
+            i64::from(row.paused),
+            row.changed_at,
+            row.changed_by.clone(),
+        ];
+        self.session.run(&self.statements.put_pack, values).await.map(drop)
+    }
+
+    async fn pack_strays(&mut self, limit: usize) -> Result<Vec<TaskId>> {
+        let rows = self.session.rows(&self.statements.pack_strays, values![limit]).await?;
+        rows.into_iter().map(|mut r| row::task_id(&r.text()?.unwrap_or_default())).collect()
+    }
+
+    async fn pack_waiting(&mut self) -> Result<Vec<(String, i64)>> {
+        let rows = self.session.rows(&self.statements.pack_waiting, values![]).await?;
+        rows.into_iter().map(|mut r| Ok((r.text()?.unwrap_or_default(), r.int()?.unwrap_or_default()))).collect()
     }
 
     async fn renew(&mut self, params: &RenewParams, until: Millis) -> Result<Vec<Renewed>> {
@@ -344,6 +390,17 @@ fn word(mark: Mark) -> &'static str {
         Mark::Read => "read",
         Mark::Archived => "archived",
     }
+}
+
+fn pack_row(r: &mut impl Columns) -> Result<PackRow> {
+    Ok(PackRow {
+        name: r.text()?.ok_or_else(|| row::corrupt("name"))?,
+        version: r.text()?.unwrap_or_default(),
+        serial: r.int()? == Some(1),
+        paused: r.int()? == Some(1),
+        changed_at: r.int()?.map(Millis),
+        changed_by: r.text()?,
+    })
 }
 
 fn key_row(r: &mut impl Columns) -> Result<KeyRow> {

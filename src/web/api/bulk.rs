@@ -135,7 +135,7 @@ async fn find(state: &AppState, who: &Principal, act: Act, mut params: ListParam
         let page = state.store.list(params.clone()).await?;
         let fits = |task: &Task| {
             let action = state.catalogue.actions.get(&task.action);
-            can(task, who, action.map(AsRef::as_ref)).contains(&act.as_str())
+            can(task, who, action.as_deref()).contains(&act.as_str())
         };
         found.extend(page.items.into_iter().filter(fits));
         if found.len() >= MAX_TASKS || page.next.is_none() {

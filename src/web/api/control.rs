@@ -35,7 +35,7 @@ pub async fn cancel(
     }
     let task = state.task(&who, id).await?;
     let action = state.catalogue.actions.get(&task.action);
-    if !force && !task.state.is_final() && !may_cancel(&who, action.map(AsRef::as_ref)) {
+    if !force && !task.state.is_final() && !may_cancel(&who, action.as_deref()) {
         return Err(ApiError::new(Code::Forbidden).detail("Tasks of this action are not yours to cancel."));
     }
     let ask = if force { Ask::ForceCancel } else { Ask::Cancel };

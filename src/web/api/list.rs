@@ -74,12 +74,12 @@ impl Asked {
     pub fn read(query: &mut Query, who: &Principal) -> Result<Self, ApiError> {
         let reach = read_reach(query, who)?;
         let (sort, descending) = read_sort(query);
-        let packs = query.text("pack", SEARCH_CHARS);
         let schedules = query.text("schedule", SEARCH_CHARS);
         let params = ListParams {
             reach,
             states: read_states(query),
             action: query.text("action", SEARCH_CHARS),
+            pack: query.text("pack", SEARCH_CHARS),
             owner: query.text("owner", 255),
             record: read_record(query),
             text: query.text("q", SEARCH_CHARS),
@@ -90,7 +90,7 @@ impl Asked {
             descending,
             ..ListParams::default()
         };
-        let nothing = packs.is_some() || schedules.is_some();
+        let nothing = schedules.is_some();
         Self { bound_to: bound_to(who, &params, nothing), params, nothing }.page(query)
     }
 

@@ -142,7 +142,7 @@ async fn written(
 ) -> Result<Response, ApiError> {
     let actions: Vec<_> = state.catalogue.actions.iter().filter(|a| a.clickable_by(who)).collect();
     let mut listed = Vec::with_capacity(actions.len());
-    for action in actions {
+    for action in &actions {
         listed.push((action.as_ref(), state.beside.usual(&who.tenant, &action.key).await?.duration_ms));
     }
     Ok(html(&ButtonsPage::new(shell, &listed, refused)))

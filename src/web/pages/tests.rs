@@ -356,6 +356,7 @@ fn action() -> Action {
         group: Localized::plain(HOSTILE),
         description: Localized::plain(HOSTILE),
         handler: HandlerRef::Native("x".into()),
+        pack: None,
         params: json!({"type": "object", "required": ["file"], "properties": {
             "file": {"type": "string", "format": "file", "title": HOSTILE, "description": HOSTILE, "default": HOSTILE},
             "mode": {"enum": [HOSTILE]},

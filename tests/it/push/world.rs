@@ -206,6 +206,7 @@ impl World {
             max_attempts: 3,
             timeout_ms: None,
             retry_of: None,
+            pack: None,
         };
         self.tell(self.store.submit(vec![submit]).await.unwrap(), aloud);
         id
@@ -216,6 +217,7 @@ impl World {
         let params = ClaimParams {
             node: "n".into(),
             actions: vec!["work".into()],
+            packs: Vec::new(),
             tenants: Vec::new(),
             limit: 100,
             lease_ms: 600_000,

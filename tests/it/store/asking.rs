@@ -106,6 +106,7 @@ fn import() -> Action {
         group: Localized::default(),
         description: Localized::default(),
         handler: HandlerRef::Native("import".into()),
+        pack: None,
         params: json!({}),
         record: None,
         roles: vec![Role::User],

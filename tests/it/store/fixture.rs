@@ -39,6 +39,8 @@ pub const LEASE_MS: i64 = 30_000;
 pub const GRACE_MS: i64 = 60_000;
 /// The actions that the suite's nodes can run.
 pub const ACTIONS: [&str; 3] = ["import", "recalculate", "sync"];
+/// The packs that they know; there is none until a test registers it.
+pub const PACKS: [&str; 2] = ["stock", "till"];
 /// The retry rule of all of them.
 pub const RETRY: RetryPolicy = RetryPolicy { max_attempts: 3, base_ms: 5_000, cap_ms: 300_000 };
 
@@ -292,6 +294,7 @@ pub fn claim_params(node: &str, limit: usize) -> ClaimParams {
     ClaimParams {
         node: node.into(),
         actions: ACTIONS.map(str::to_owned).to_vec(),
+        packs: PACKS.map(str::to_owned).to_vec(),
         tenants: Vec::new(),
         limit,
         lease_ms: LEASE_MS,

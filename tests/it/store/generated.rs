@@ -163,6 +163,7 @@ impl Known {
             2 | 3 => Step::Claim(ClaimParams {
                 tenants: dice.one(&[Vec::new(), Vec::new(), vec!["acme".to_owned()]]),
                 actions: ACTIONS[..2 + dice.of(2) as usize].iter().map(ToString::to_string).collect(),
+                packs: Vec::new(),
                 after_tenant: dice.one(&[None, Some("acme".to_owned()), Some("zzz".to_owned())]),
                 ..claim_params(dice.one(&["n1", "n2"]), several as usize)
             }),

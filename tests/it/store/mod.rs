@@ -17,5 +17,6 @@ mod statements;
 mod statements_postgres;
 mod storm;
 mod submitting;
+mod switches;
 mod transactions;
 mod words;

@@ -85,6 +85,16 @@ CREATE TABLE taskbell_migrations (
     PRIMARY KEY (number)
 );
 
+CREATE TABLE taskbell_packs (
+    name text COLLATE C NOT NULL,
+    version text COLLATE C NOT NULL,
+    serial bigint NOT NULL,
+    paused bigint NOT NULL,
+    changed_at bigint,
+    changed_by text COLLATE C,
+    PRIMARY KEY (name)
+);
+
 CREATE TABLE taskbell_points (
     task_id text COLLATE C NOT NULL,
     at bigint NOT NULL,
@@ -176,6 +186,7 @@ CREATE TABLE taskbell_tasks (
     claimable bigint NOT NULL,
     rank bigint NOT NULL,
     active bigint NOT NULL,
+    pack text COLLATE C,
     PRIMARY KEY (id),
     CHECK (((active = 0) = (finished_at IS NOT NULL))),
     CHECK (((active = 1) OR ((lease_until IS NULL) AND (slot_held = 0) AND (gated = 0))))
@@ -195,9 +206,13 @@ CREATE INDEX taskbell_tasks_gate ON public.taskbell_tasks USING btree (tenant, c
 
 CREATE INDEX taskbell_tasks_head ON public.taskbell_tasks USING btree (tenant, owner, head);
 
+CREATE INDEX taskbell_tasks_held ON public.taskbell_tasks USING btree (pack) WHERE (wait = 'pack-disabled'::text);
+
 CREATE INDEX taskbell_tasks_lease ON public.taskbell_tasks USING btree (lease_until) WHERE (lease_until IS NOT NULL);
 
 CREATE INDEX taskbell_tasks_owner ON public.taskbell_tasks USING btree (tenant, owner, created_at, id);
+
+CREATE INDEX taskbell_tasks_pack ON public.taskbell_tasks USING btree (pack, state) WHERE ((active = 1) AND (pack IS NOT NULL));
 
 CREATE INDEX taskbell_tasks_record ON public.taskbell_tasks USING btree (tenant, record_type, record_id, created_at, id) WHERE (record_type IS NOT NULL);
 

@@ -76,6 +76,15 @@ CREATE TABLE taskbell_meta (
 
 CREATE TABLE taskbell_migrations (number BIGINT NOT NULL PRIMARY KEY, checksum VARCHAR(64) NOT NULL);
 
+CREATE TABLE taskbell_packs (
+    name TEXT NOT NULL PRIMARY KEY,
+    version TEXT NOT NULL,
+    serial INTEGER NOT NULL,
+    paused INTEGER NOT NULL,
+    changed_at INTEGER,
+    changed_by TEXT
+) WITHOUT ROWID;
+
 CREATE TABLE taskbell_points (
     task_id TEXT NOT NULL,
     at INTEGER NOT NULL,
@@ -164,7 +173,7 @@ CREATE TABLE taskbell_tasks (
     -- Derived by the core and stored, so that indexes can be partial: may be claimed; order of claims; not ended.
     claimable INTEGER NOT NULL,
     rank INTEGER NOT NULL,
-    active INTEGER NOT NULL,
+    active INTEGER NOT NULL, pack TEXT,
     -- An ended task has an end and no lease; an unfinished one has none.
     CHECK ((active = 0) = (finished_at IS NOT NULL)),
     CHECK (active = 1 OR (lease_until IS NULL AND slot_held = 0 AND gated = 0))
@@ -183,9 +192,13 @@ CREATE INDEX taskbell_tasks_due ON taskbell_tasks (due_at) WHERE claimable = 1;
 
 CREATE INDEX taskbell_tasks_gate ON taskbell_tasks (tenant, concurrency_key, priority DESC, due_at, id) WHERE gated = 1;
 
+CREATE INDEX taskbell_tasks_held ON taskbell_tasks (pack) WHERE wait = 'pack-disabled';
+
 CREATE INDEX taskbell_tasks_lease ON taskbell_tasks (lease_until) WHERE lease_until IS NOT NULL;
 
 CREATE INDEX taskbell_tasks_owner ON taskbell_tasks (tenant, owner, created_at, id);
+
+CREATE INDEX taskbell_tasks_pack ON taskbell_tasks (pack, state) WHERE active = 1 AND pack IS NOT NULL;
 
 CREATE INDEX taskbell_tasks_record ON taskbell_tasks (tenant, record_type, record_id, created_at, id)
     WHERE record_type IS NOT NULL;

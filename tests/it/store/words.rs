@@ -53,6 +53,7 @@ pub fn by(caller: &Principal) -> Submit {
         max_attempts: RETRY.max_attempts,
         timeout_ms: None,
         retry_of: None,
+        pack: None,
     }
 }
 

@@ -105,6 +105,7 @@ pub fn action(key: &str) -> Action {
         group: Localized::plain("test"),
         description: Localized::default(),
         handler: HandlerRef::Native(key.to_owned()),
+        pack: None,
         params: serde_json::json!({}),
         record: None,
         roles: vec![Role::User],
@@ -154,6 +155,7 @@ pub fn click(action: &str, params: serde_json::Value) -> Submit {
         max_attempts: 3,
         timeout_ms: None,
         retry_of: None,
+        pack: None,
     }
 }
 

@@ -44,6 +44,7 @@ async fn fill_places(node: &Arc<Node>, after_tenant: &mut Option<String>) -> boo
     let params = ClaimParams {
         node: node.name.clone(),
         actions: names(),
+        packs: Vec::new(),
         tenants: Vec::new(),
         limit: free,
         lease_ms: LEASE_MS,

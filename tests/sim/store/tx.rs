@@ -18,8 +18,8 @@ use taskbell::core::picture::Point;
 use taskbell::core::task::{Task, TimelineEvent};
 use taskbell::core::time::Millis;
 use taskbell::core::view::Documents;
-use taskbell::store::tx::{CandidateParams, Document, DocumentKind, KeyName, KeyRow, SlotKey, Tx, Under};
-use taskbell::store::{MarkParams, RenewParams, Renewed, Result};
+use taskbell::store::tx::{CandidateParams, Document, DocumentKind, KeyName, KeyRow, PackGate, SlotKey, Tx, Under};
+use taskbell::store::{MarkParams, PackRow, RenewParams, Renewed, Result};
 
 /// The number by which a chunk asks the business table to refuse its rows.
 pub const REFUSED: i64 = -1;
@@ -196,6 +196,31 @@ impl Tx for FaultyTx {
     async fn candidates(&mut self, params: CandidateParams<'_>) -> Result<Vec<Task>> {
         self.next(false).await?;
         self.tx.candidates(params).await
+    }
+
+    async fn lock_packs(&mut self, names: &[String]) -> Result<Vec<PackGate>> {
+        self.next(false).await?;
+        self.tx.lock_packs(names).await
+    }
+
+    async fn packs(&mut self) -> Result<Vec<PackRow>> {
+        self.next(false).await?;
+        self.tx.packs().await
+    }
+
+    async fn put_pack(&mut self, row: &PackRow) -> Result<()> {
+        self.next(false).await?;
+        self.tx.put_pack(row).await
+    }
+
+    async fn pack_strays(&mut self, limit: usize) -> Result<Vec<TaskId>> {
+        self.next(false).await?;
+        self.tx.pack_strays(limit).await
+    }
+
+    async fn pack_waiting(&mut self) -> Result<Vec<(String, i64)>> {
+        self.next(false).await?;
+        self.tx.pack_waiting().await
     }
 
     async fn renew(&mut self, params: &RenewParams, until: Millis) -> Result<Vec<Renewed>> {

@@ -4,5 +4,5 @@
 -- ranks above $2 + 6,000,000.
 SELECT @columns FROM taskbell_tasks t
 WHERE t.claimable = 1 AND t.tenant = $1 AND t.rank <= CAST($2 AS BIGINT) + 6000000 AND t.due_at <= $2
-    AND t.action @in($3)
+    AND t.action @in($3) AND (t.pack IS NULL OR t.pack @in($5))
 ORDER BY t.rank, t.id LIMIT $4 @skip_locked

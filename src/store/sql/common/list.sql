@@ -6,6 +6,7 @@ SELECT @columns FROM taskbell_tasks t
 WHERE @reach AND @record AND @after @active
     AND (@empty($3) OR t.state @in($3))
     AND (CAST($4 AS TEXT) IS NULL OR t.action = $4)
+    AND (CAST($14 AS TEXT) IS NULL OR t.pack = $14)
     AND (CAST($7 AS TEXT) IS NULL OR lower(coalesce(t.title, '')) LIKE $7 ESCAPE '!'
         OR lower(t.action) LIKE $7 ESCAPE '!' OR t.id LIKE $7 ESCAPE '!'
         OR lower(coalesce(t.record_id, '')) LIKE $7 ESCAPE '!')

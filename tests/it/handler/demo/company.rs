@@ -137,6 +137,7 @@ impl Company {
             max_attempts: 3,
             timeout_ms: None,
             retry_of: None,
+            pack: None,
         };
         let id = submit.id;
         self.store.submit(vec![submit]).await.unwrap();
@@ -165,6 +166,7 @@ impl Company {
         let claim = ClaimParams {
             node: "n".into(),
             actions: natives.names().into_iter().chain([SCRIPT.to_owned()]).collect(),
+            packs: Vec::new(),
             tenants: Vec::new(),
             limit: 1,
             lease_ms: 30_000,
