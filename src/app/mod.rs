@@ -28,6 +28,7 @@ use crate::engine::{Engine, EngineParts, EngineSettings};
 pub use crate::handler::native::NativeHandlers;
 use crate::handler::script::{Library, PoolSettings, ScriptHandler, ScriptPool};
 use crate::handler::{Handler, Registry};
+use crate::outbound::{Outbound, SystemResolver};
 use crate::push::{Hub, HubParts};
 use crate::store::StoreError;
 use crate::store::beside::BesideReader;
@@ -161,9 +162,12 @@ impl Node {
         if loaded.demo {
             demo::prepare(store.as_ref()).await?;
         }
+        let outbound = Arc::new(Outbound::new(settings.outbound.allow.clone(), Arc::new(SystemResolver)));
         let registry = match role {
             Role::Web => None,
-            Role::All | Role::Work => Some(registry(&actions, &natives, settings.engine.parallelism, script_exe)?),
+            Role::All | Role::Work => {
+                Some(registry(&actions, &natives, settings.engine.parallelism, script_exe, &outbound)?)
+            }
         };
         let numbers = measures::start();
         let catalogue = Arc::new(catalogue(loaded, actions));
@@ -267,6 +271,7 @@ fn registry(
     natives: &NativeHandlers,
     parallelism: usize,
     script_exe: Option<PathBuf>,
+    outbound: &Arc<Outbound>,
 ) -> Result<Registry, StartError> {
     let scripts = actions.iter().any(|a| matches!(a.handler, HandlerRef::Script(_)));
     let pool = match (scripts, script_exe) {
@@ -289,7 +294,7 @@ fn registry(
                 let timeout = Duration::from_millis(action.chunk_timeout_ms.unsigned_abs());
                 let script = ScriptHandler::new(path, action.budgets, timeout, pool.clone())
                     .map_err(|e| StartError::Action(format!("action `{}`: {}: {e}", action.key, path.display())))?;
-                Some(Arc::new(script.with_library(library.clone())) as Arc<dyn Handler>)
+                Some(Arc::new(script.with_library(library.clone()).with_outbound(outbound.clone())) as Arc<dyn Handler>)
             }
             (HandlerRef::Script(_), None) => None,
         };

@@ -16,6 +16,7 @@ use crate::core::json::{self, JsonFault};
 use crate::core::progress::{FieldFault, Reported};
 use crate::core::task::{ErrorKind, limits as core_limits};
 use crate::handler::{ChunkContext, HandlerError};
+use crate::outbound::{AllowList, Outbound};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -35,6 +36,8 @@ pub(super) struct Drive<'a> {
     pub timeout: Duration,
     pub cx: &'a ChunkContext,
     pub library: &'a Library,
+    pub outbound: Option<&'a Outbound>,
+    pub hosts: Option<&'a AllowList>,
 }
 
 /// What a process answered, and whether it can be used again.
@@ -72,7 +75,14 @@ impl Drive<'_> {
             time_ms: millis(self.timeout),
         };
         child.send(&ToChild::Run(Box::new(run)), self.source).await?;
-        let caller = Caller { cx: self.cx, library: self.library };
+        let now = Instant::now();
+        let caller = Caller {
+            cx: self.cx,
+            until: now.checked_add(self.timeout).unwrap_or(now),
+            library: self.library,
+            outbound: self.outbound,
+            hosts: self.hosts,
+        };
         let mut calls = FuturesUnordered::new();
         let mut logged_bytes = 0;
         let mut told_to_stop = false;

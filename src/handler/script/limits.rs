@@ -13,6 +13,9 @@ pub const SOURCE_BYTES: u64 = 1024 * 1024;
 /// A file that a script reads as text, bytes.
 pub const FILE_BYTES: usize = 32 * 1024 * 1024;
 
+/// The answer to a fetch, bytes.
+pub const FETCH_BYTES: usize = 4 * 1024 * 1024;
+
 /// Lines of a chunk that are kept. What is logged beyond is counted and cut, until the chunk's budget ends it.
 pub const LOG_LINES: usize = 2_000;
 

@@ -30,6 +30,7 @@ use super::{ChunkContext, Handler, HandlerError};
 use crate::core::budget::Budgets;
 use crate::core::chunk::{Failure, Outcome};
 use crate::core::task::ErrorKind;
+use crate::outbound::{AllowList, Outbound};
 use async_trait::async_trait;
 use file::ScriptFile;
 use std::io;
@@ -44,6 +45,8 @@ pub struct ScriptHandler {
     timeout: Duration,
     pool: Arc<ScriptPool>,
     library: Arc<Library>,
+    outbound: Option<Arc<Outbound>>,
+    hosts: Option<AllowList>,
 }
 
 impl ScriptHandler {
@@ -56,13 +59,35 @@ impl ScriptHandler {
         timeout: Duration,
         pool: Arc<ScriptPool>,
     ) -> io::Result<Self> {
-        Ok(Self { file: ScriptFile::open(path.into())?, budgets, timeout, pool, library: Arc::default() })
+        Ok(Self {
+            file: ScriptFile::open(path.into())?,
+            budgets,
+            timeout,
+            pool,
+            library: Arc::default(),
+            outbound: None,
+            hosts: None,
+        })
     }
 
     /// The same with the scripts that it may run.
     #[must_use]
     pub fn with_library(mut self, library: Arc<Library>) -> Self {
         self.library = library;
+        self
+    }
+
+    /// The same with a way to other hosts, to all that it lists.
+    #[must_use]
+    pub fn with_outbound(mut self, outbound: Arc<Outbound>) -> Self {
+        self.outbound = Some(outbound);
+        self
+    }
+
+    /// The same held to these of the hosts that its way out lists: what the manifest of its pack says.
+    #[must_use]
+    pub fn with_hosts(mut self, hosts: AllowList) -> Self {
+        self.hosts = Some(hosts);
         self
     }
 }
@@ -90,6 +115,8 @@ impl Handler for ScriptHandler {
             timeout: self.timeout,
             cx,
             library: &self.library,
+            outbound: self.outbound.as_deref(),
+            hosts: self.hosts.as_ref(),
         }
         .run(lent)
         .await

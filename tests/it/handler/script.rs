@@ -2,6 +2,7 @@
 
 mod answers;
 mod budgets;
+mod fetch;
 mod hostile;
 mod nested;
 mod pool;

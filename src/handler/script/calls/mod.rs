@@ -8,13 +8,16 @@
 //! function in `js/prelude.js` (`later(name, value)` for a promise, `now(name, value)` for an answer at once), a test.
 
 mod chunk;
+mod fetch;
 mod run;
 
 use super::library::Library;
 use crate::handler::{ChunkContext, HandlerError};
+use crate::outbound::{AllowList, Outbound};
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::Value;
+use std::time::Instant;
 
 /// What an answer is made of.
 pub(super) enum Reply {
@@ -67,8 +70,14 @@ pub(super) type Called = Result<Reply, Refusal>;
 pub(super) struct Caller<'a> {
     /// The chunk.
     pub cx: &'a ChunkContext,
+    /// When its time is over.
+    pub until: Instant,
     /// The scripts that it may run.
     pub library: &'a Library,
+    /// The way to other hosts; none when there is none for scripts.
+    pub outbound: Option<&'a Outbound>,
+    /// Of the hosts that the node lists, those that its pack does; all of them when there is no pack.
+    pub hosts: Option<&'a AllowList>,
 }
 
 /// Answers one call.
@@ -82,6 +91,7 @@ pub(super) async fn answer(caller: &Caller<'_>, name: &str, asked: &[u8]) -> Cal
     match name {
         "lease" => chunk::lease(caller).await,
         "file" => chunk::file(caller, &asked).await,
+        "fetch" => fetch::fetch(caller, asked).await,
         "script" => run::script(caller, &asked).await,
         _ => Err(Refusal::permanent("unknown-call", format!("there is no call `{name}`"))),
     }

@@ -97,6 +97,29 @@
     const got = host.callNow(name, encoded(value));
     return given(got[0], got[1]);
   };
+  // A request to a listed host. A body that is no text goes as JSON.
+  const fetch = async (url, init) => {
+    const { method, headers, body, timeoutMs } = init ?? {};
+    const isJson = body !== undefined && body !== null && typeof body !== "string";
+    const lines = create(null);
+    if (headers) for (const name in headers) lines[name] = Text(headers[name]);
+    const got = await later("fetch", {
+      __proto__: null,
+      url: Text(url),
+      method: method === undefined ? null : Text(method),
+      headers: lines,
+      body: isJson ? encoded(body) : body ?? null,
+      isJson,
+      timeoutMs: timeoutMs === undefined ? null : Num(timeoutMs),
+    });
+    return freeze({
+      status: got.status,
+      ok: got.status >= 200 && got.status < 300,
+      headers: freeze(got.headers),
+      text: async () => got.body,
+      json: async () => parse(got.body),
+    });
+  };
   const nested = (key, params) => {
     const got = host.run(cut(Text(key), 300), encoded(params));
     return given(got[0], got[1]);
@@ -115,6 +138,7 @@
     stopRequested: () => host.stopRequested(),
     leaseIsCurrent: () => now("lease"),
     readFile: (id) => later("file", cut(Text(id), 300)),
+    fetch,
     run: async (key, params) => nested(key, params),
     sleep: (ms) => wait(host.sleep(Num(ms))),
   });
