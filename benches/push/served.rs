@@ -169,6 +169,7 @@ async fn listen(node: &Node, limits: Limits) -> u16 {
         logs: node.logs.clone(),
         files: node.files.clone(),
         commands: node.commands.clone(),
+        chunk_calls: node.engine.chunk_calls(),
         resolver: Resolver::new(node.catalogue.clone()).unwrap(),
         catalogue: node.catalogue.clone(),
         hub,

@@ -7,6 +7,7 @@
 pub mod accounts;
 mod channel;
 pub mod clock;
+mod http;
 pub mod lock;
 mod open;
 mod push_limits;
@@ -23,12 +24,12 @@ use crate::core::time::Rng as _;
 use crate::core::view::Catalogue;
 use crate::demo;
 use crate::engine::commands::Commands;
+use crate::engine::commands::outside::ChunkCalls;
 use crate::engine::logbook::Logbook;
 use crate::engine::{Engine, EngineParts, EngineSettings};
 pub use crate::handler::native::NativeHandlers;
 use crate::handler::script::{Library, PoolSettings, ScriptHandler, ScriptPool};
 use crate::handler::{Handler, Registry};
-use crate::outbound::{Outbound, SystemResolver};
 use crate::push::{Hub, HubParts};
 use crate::store::StoreError;
 use crate::store::beside::BesideReader;
@@ -36,6 +37,7 @@ use crate::telemetry::measures;
 use crate::web::auth::DemoUsers;
 use crate::web::{AppState, Parts, health_router, router, server};
 use clock::{SystemClock, SystemRng};
+use http::WayOut;
 use lock::{LockFault, ServeLock};
 pub use open::migrate;
 use open::{Opened, open_store};
@@ -162,18 +164,18 @@ impl Node {
         if loaded.demo {
             demo::prepare(store.as_ref()).await?;
         }
-        let outbound = Arc::new(Outbound::new(settings.outbound.allow.clone(), Arc::new(SystemResolver)));
+        let (clock, rng) = (Arc::new(SystemClock::default()), Arc::new(SystemRng));
+        let way_out = WayOut::of(settings, address, clock.clone());
         let registry = match role {
             Role::Web => None,
             Role::All | Role::Work => {
-                Some(registry(&actions, &natives, settings.engine.parallelism, script_exe, &outbound)?)
+                Some(registry(&actions, &natives, settings.engine.parallelism, script_exe, &way_out)?)
             }
         };
         let numbers = measures::start();
         let catalogue = Arc::new(catalogue(loaded, actions));
         let resolver = Resolver::new(catalogue.clone()).map_err(StartError::Action)?;
         let (bus, wake) = (LocalBus::default(), Arc::new(Notify::new()));
-        let (clock, rng) = (Arc::new(SystemClock::default()), Arc::new(SystemRng));
         let link = channel.map(|channel| Link::start(channel, &bus, wake.clone(), rng.as_ref()));
         let relay = redis.map(|server| Relay::start(server, store.epoch(), &bus, wake.clone(), rng.clone()));
         let commands = Commands::new(store.clone(), bus.clone(), wake.clone());
@@ -190,9 +192,9 @@ impl Node {
         let parts = registry.map(|registry| EngineParts {
             store: store.clone(),
             files: files.clone(),
-            logbook,
-            bus,
-            wake,
+            logbook: logbook.clone(),
+            bus: bus.clone(),
+            wake: wake.clone(),
             registry,
             catalogue: catalogue.clone(),
             clock: clock.clone(),
@@ -203,6 +205,10 @@ impl Node {
             Some(parts) => Some(Engine::start(parts).await?),
             None => None,
         };
+        let chunk_calls = match &engine {
+            Some(engine) => engine.chunk_calls(),
+            None => ChunkCalls::alone(store.clone(), files.clone(), logbook, bus, wake, clock.clone()),
+        };
         let draining = Arc::new(AtomicBool::new(false));
         let tidy = AbortOnDropHandle::new(tokio::spawn(measures::tidy(numbers.clone())));
         let state = AppState::new(Parts {
@@ -211,6 +217,7 @@ impl Node {
             logs,
             files,
             commands,
+            chunk_calls,
             catalogue,
             resolver,
             hub: hub.clone(),
@@ -271,7 +278,7 @@ fn registry(
     natives: &NativeHandlers,
     parallelism: usize,
     script_exe: Option<PathBuf>,
-    outbound: &Arc<Outbound>,
+    way_out: &WayOut,
 ) -> Result<Registry, StartError> {
     let scripts = actions.iter().any(|a| matches!(a.handler, HandlerRef::Script(_)));
     let pool = match (scripts, script_exe) {
@@ -282,7 +289,7 @@ fn registry(
     // The actions that are scripts may run one another, by their keys.
     let scripts = actions.iter().filter_map(|action| match &action.handler {
         HandlerRef::Script(path) => Some((action.key.clone(), path.clone())),
-        HandlerRef::Native(_) => None,
+        _ => None,
     });
     let library = Library::open(scripts).map_err(|e| StartError::Action(format!("a script cannot be read: {e}")))?;
     let library = Arc::new(library);
@@ -294,9 +301,11 @@ fn registry(
                 let timeout = Duration::from_millis(action.chunk_timeout_ms.unsigned_abs());
                 let script = ScriptHandler::new(path, action.budgets, timeout, pool.clone())
                     .map_err(|e| StartError::Action(format!("action `{}`: {}: {e}", action.key, path.display())))?;
-                Some(Arc::new(script.with_library(library.clone()).with_outbound(outbound.clone())) as Arc<dyn Handler>)
+                Some(Arc::new(script.with_library(library.clone()).with_outbound(way_out.outbound.clone()))
+                    as Arc<dyn Handler>)
             }
             (HandlerRef::Script(_), None) => None,
+            (HandlerRef::Http { url, keys }, _) => Some(way_out.handler(action, url, keys)),
         };
         let missing = || StartError::Action(format!("action `{}`: its handler does not exist", action.key));
         handlers.push((action.key.clone(), handler.ok_or_else(missing)?));

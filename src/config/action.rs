@@ -4,12 +4,12 @@
 //! knows of it, for the kinds that this version can run.
 
 use super::reader::Choice;
-use super::secret::Secret;
 use crate::core::action::{self, CancelRight, ConcurrencyRule, IdempotencyRule, Localized, OnConflict, Policy};
 use crate::core::budget::Budgets;
 use crate::core::principal::Role;
 use crate::core::retry::RetryPolicy;
 use crate::core::schema::schema_text;
+use crate::core::signing::SigningKeys;
 use crate::core::task::Hold;
 use std::path::PathBuf;
 use url::Url;
@@ -25,8 +25,8 @@ pub enum HandlerRef {
     Http {
         /// Where.
         url: Url,
-        /// What signs the calls.
-        secret: Secret,
+        /// What signs the calls: the secret, or both while it is changed.
+        keys: SigningKeys,
     },
     /// Workers outside fetch the chunks.
     Pull,
@@ -74,7 +74,8 @@ impl Action {
         let handler = match &self.handler {
             HandlerRef::Native(name) => action::HandlerRef::Native(name.clone()),
             HandlerRef::Script(path) => action::HandlerRef::Script(path.clone()),
-            HandlerRef::Http { .. } | HandlerRef::Pull => return None,
+            HandlerRef::Http { url, keys } => action::HandlerRef::Http { url: url.clone(), keys: keys.clone() },
+            HandlerRef::Pull => return None,
         };
         Some(action::Action {
             key: self.key.clone(),

@@ -1,7 +1,7 @@
 //! How an entry of `[[actions]]` is read, and what must hold between entries.
 
 use super::action::{Action, HandlerRef};
-use super::outside::{RECORD_TYPE, is_record_type, signing_secret};
+use super::outside::{RECORD_TYPE, is_record_type, signing_keys};
 use super::reader::Section;
 use super::sections::http_url;
 use super::template;
@@ -138,7 +138,7 @@ fn handler(section: &mut Section<'_>) -> Option<HandlerRef> {
     let pull = table.given("pull");
     let pull = (table.flag("pull") && pull).then_some(HandlerRef::Pull);
     let url = http_url(&mut table, "http");
-    let secret = if is_http { signing_secret(&mut table) } else { table.secret("secret") };
+    let keys = if is_http { signing_keys(&mut table) } else { table.secrets("secret").and(None) };
     if secret_given && !is_http {
         table.fault("secret", "belongs to an http handler");
     }
@@ -146,7 +146,7 @@ fn handler(section: &mut Section<'_>) -> Option<HandlerRef> {
     if kinds != 1 {
         return None;
     }
-    let http = url.and_then(|url| Some(HandlerRef::Http { url, secret: secret? }));
+    let http = url.and_then(|url| Some(HandlerRef::Http { url, keys: keys? }));
     let read = native.or(script).or(http).or(pull);
     if read.is_none() && !is_http {
         section.fault("handler", ONE);

@@ -47,8 +47,10 @@ impl Settings {
                         );
                     }
                 }
-                HandlerRef::Http { .. } => {
-                    faults.push(key("http"), not_yet("http handlers are", &action.key));
+                HandlerRef::Http { url, .. } => {
+                    if let Err(refusal) = self.outbound.allow.check(url) {
+                        faults.push(key("http"), format!("the action `{}` cannot be served: {refusal}", action.key));
+                    }
                 }
                 HandlerRef::Pull => {
                     faults.push(key("pull"), not_yet("pull workers are", &action.key));

@@ -6,6 +6,7 @@
 use super::reader::{Choice, Section};
 use super::secret::Secret;
 use super::sections::http_url;
+use crate::core::signing::SigningKeys;
 use crate::core::task::State;
 use std::collections::BTreeMap;
 use toml::Value;
@@ -17,7 +18,7 @@ pub struct Webhook {
     /// Where events go.
     pub url: Url,
     /// What signs them.
-    pub secret: Secret,
+    pub keys: SigningKeys,
     /// Which events: `task.*` or full names.
     pub events: Vec<String>,
 }
@@ -73,7 +74,7 @@ fn webhook(mut section: Section<'_>) -> Option<Webhook> {
         section.fault("url", "is missing");
     }
     let url = http_url(&mut section, "url");
-    let secret = signing_secret(&mut section);
+    let keys = signing_keys(&mut section);
     let events = section.texts("events");
     for event in &events {
         let known = event.strip_prefix("task.").is_some_and(|name| name == "*" || EVENTS.contains(&name));
@@ -85,23 +86,24 @@ fn webhook(mut section: Section<'_>) -> Option<Webhook> {
         }
     }
     section.finish();
-    Some(Webhook { url: url?, secret: secret?, events })
+    Some(Webhook { url: url?, keys: keys?, events })
 }
 
-/// The key of a Standard Webhooks signature: `whsec_` and at least 24 bytes in base64.
-pub(super) fn signing_secret(section: &mut Section<'_>) -> Option<Secret> {
+/// The keys of Standard Webhooks signatures: a secret of `whsec_` and at least 24 bytes in base64, or two of them while it
+/// is changed, the new one first.
+pub(super) fn signing_keys(section: &mut Section<'_>) -> Option<SigningKeys> {
     if !section.given("secret") {
         section.fault("secret", "is missing: calls are signed");
     }
-    let secret = section.secret("secret")?;
-    let is_key = secret.expose().strip_prefix("whsec_").is_some_and(|key| {
-        let key = key.trim_end_matches('=');
-        key.len() >= 32 && key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'+' || b == b'/')
-    });
-    if !is_key {
+    let secrets = section.secrets("secret")?;
+    if secrets.len() > 2 {
+        section.fault("secret", "must be one secret, or two while it is changed");
+    }
+    let keys = SigningKeys::parse(secrets.iter().map(Secret::expose));
+    if keys.is_none() {
         section.fault("secret", "must be whsec_ followed by 24 bytes or more in base64");
     }
-    Some(secret)
+    keys
 }
 
 pub(super) fn records(root: &mut Section<'_>) -> Vec<RecordType> {

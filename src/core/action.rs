@@ -3,12 +3,14 @@
 use super::budget::Budgets;
 use super::principal::{Principal, Role};
 use super::retry::RetryPolicy;
+use super::signing::SigningKeys;
 use super::task::Hold;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
+use url::Url;
 
 /// A text in several languages, by language tag (`en`, `zh-CN`). Never empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,6 +43,13 @@ pub enum HandlerRef {
     Native(String),
     /// A JavaScript file.
     Script(PathBuf),
+    /// An endpoint of another application.
+    Http {
+        /// Where.
+        url: Url,
+        /// What signs the calls.
+        keys: SigningKeys,
+    },
 }
 
 /// Who may cancel a task of the action.
@@ -152,6 +161,15 @@ pub struct Action {
 }
 
 impl Action {
+    /// What signs the calls of its handler and seals their callback tokens, where it is one of another application.
+    #[must_use]
+    pub fn keys(&self) -> Option<&SigningKeys> {
+        match &self.handler {
+            HandlerRef::Http { keys, .. } => Some(keys),
+            _ => None,
+        }
+    }
+
     /// Whether this caller may click it.
     #[must_use]
     pub fn clickable_by(&self, who: &Principal) -> bool {

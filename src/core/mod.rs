@@ -6,6 +6,7 @@
 pub mod account;
 pub mod action;
 pub mod budget;
+pub mod callback;
 pub mod canonical;
 pub mod change;
 pub mod chunk;

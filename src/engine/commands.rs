@@ -1,6 +1,8 @@
 //! The command handle: what the web may ask of the engine. Every act that changes something goes through here, is
 //! committed, and is then told to the bus; an act that was accepted is in the database.
 
+pub mod outside;
+
 use super::group::{Group, Turn};
 use super::measure::{self, Stopwatch};
 use crate::bus::{LocalBus, Signal};

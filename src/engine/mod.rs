@@ -25,6 +25,7 @@ use crate::handler::Registry;
 use crate::store::files::Files;
 use crate::store::{ChunkCommit, Committed, Store, StoreError, SweepParams};
 use commands::announce;
+use commands::outside::ChunkCalls;
 use group::{Group, Turn};
 use logbook::Logbook;
 use loops::supervised;
@@ -186,6 +187,12 @@ impl Engine {
             sweep_all(&inner).await?;
         }
         Ok(Self { loops: start_loops(&inner), inner })
+    }
+
+    /// Where chunks that are worked on outside of this process are asked about.
+    #[must_use]
+    pub fn chunk_calls(&self) -> ChunkCalls {
+        ChunkCalls::beside(&self.inner)
     }
 
     /// Chunks under way.

@@ -19,6 +19,8 @@ use tokio::sync::Notify;
 
 /// Reports of one task are stored at most this often, ms.
 const STORE_EVERY_MS: u64 = 500;
+/// A task that was silent for so long is forgotten: it may run elsewhere, where its end is not heard of here, ms.
+const FORGET_MS: u64 = 60_000;
 
 struct Waiting {
     token: FencingToken,
@@ -72,7 +74,9 @@ impl ReportBook {
     /// The reports that are due, and when the next one is.
     fn due(&self, now: Mono) -> (Vec<Report>, Option<u64>) {
         let (mut due, mut next_ms) = (Vec::new(), None::<u64>);
-        for (id, w) in self.waiting().iter_mut().filter(|(_, w)| w.report.is_some()) {
+        let mut waiting = self.waiting();
+        waiting.retain(|_, w| w.report.is_some() || w.stored_at.is_none_or(|at| now - at < FORGET_MS));
+        for (id, w) in waiting.iter_mut().filter(|(_, w)| w.report.is_some()) {
             let waits_ms = w.stored_at.map_or(0, |at| STORE_EVERY_MS.saturating_sub(now - at));
             if waits_ms > 0 {
                 next_ms = Some(next_ms.map_or(waits_ms, |n| n.min(waits_ms)));

@@ -106,6 +106,11 @@ impl Running {
         }
     }
 
+    /// What a chunk that runs here was told last.
+    pub fn told(&self, id: TaskId, token: FencingToken) -> Option<Told> {
+        self.places().get(&id).filter(|p| p.token == token).map(|p| *p.told.borrow())
+    }
+
     /// The token of a task that runs here.
     pub fn token(&self, id: TaskId) -> Option<FencingToken> {
         self.places().get(&id).map(|p| p.token)

@@ -3,11 +3,14 @@
 //! A handler never sees the store: it gets a [`ChunkContext`] through which it reports, logs, asks whether it should stop
 //! and writes effects. What it returns is an outcome and not an error; [`HandlerError`] is for what went wrong on the way.
 //!
-//! Kinds: native (a Rust value behind [`Handler`]), script (a JavaScript file run by a child process). To add one: a file
+//! Kinds: native (a Rust value behind [`Handler`]), script (a JavaScript file run by a child process), http (an endpoint of
+//! another application). To add one: a file
 //! beside this one, a line where the registry is filled, a test, a section in docs/handlers.md.
 
+pub mod answer;
 pub mod context;
 pub mod demo;
+pub mod http;
 pub mod native;
 pub mod script;
 

@@ -36,6 +36,11 @@ impl Fields {
         self.map.remove(name).filter(|v| !v.is_null())
     }
 
+    /// A field of any type as it was given, `null` too.
+    pub fn given(&mut self, name: &str) -> Option<Value> {
+        self.map.remove(name)
+    }
+
     /// Whether a field is there. A `null` is taken: it is absent, and not a field that nobody knows.
     pub fn has(&mut self, name: &str) -> bool {
         let null = self.map.get(name).is_some_and(Value::is_null);

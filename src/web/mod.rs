@@ -33,9 +33,10 @@ use tower_http::catch_panic::CatchPanicLayer;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// What a node without pages and API serves: how it is.
+/// What a node without pages and API serves: how it is, and the callbacks of chunks that run elsewhere.
 pub fn health_router(state: AppState) -> Router {
-    let (probes, _) = api::probes().split_for_parts();
+    let callbacks = OpenApiRouter::new().nest("/api/v1", api::callbacks());
+    let (probes, _) = api::probes().merge(callbacks).split_for_parts();
     let layers = ServiceBuilder::new()
         .layer(from_fn(middleware::identify))
         .layer(from_fn(measure::requests))

@@ -11,6 +11,7 @@ use crate::core::task::Task;
 use crate::core::time::Clock;
 use crate::core::view::{Beside, Catalogue, Documents, Lens, TaskDetail, TaskSummary};
 use crate::engine::commands::Commands;
+use crate::engine::commands::outside::ChunkCalls;
 use crate::push::Hub;
 use crate::store::beside::BesideReader;
 use crate::store::files::Files;
@@ -50,6 +51,8 @@ pub struct Parts {
     pub commands: Commands,
     /// The declared actions.
     pub catalogue: Arc<Catalogue>,
+    /// Where chunks that are worked on outside are asked about.
+    pub chunk_calls: ChunkCalls,
     /// From requests to clicks.
     pub resolver: Resolver,
     /// The push of this node.

@@ -132,8 +132,24 @@ impl Section<'_> {
 
     /// A secret: a text, `{ env = "NAME" }` or `{ file = "PATH" }`. Kept in the list of values to mask.
     pub(in crate::config) fn secret(&mut self, key: &'static str) -> Option<Secret> {
+        let value = self.value(key)?;
+        self.one_secret(key, value)
+    }
+
+    /// A secret, or a list of them; none where one of them is at fault.
+    pub(in crate::config) fn secrets(&mut self, key: &'static str) -> Option<Vec<Secret>> {
+        match self.value(key)? {
+            Value::Array(items) => {
+                let read: Vec<_> = items.into_iter().map(|item| self.one_secret(key, item)).collect();
+                read.into_iter().collect()
+            }
+            one => self.one_secret(key, one).map(|secret| vec![secret]),
+        }
+    }
+
+    fn one_secret(&self, key: &'static str, value: Value) -> Option<Secret> {
         let path = self.path_of(key);
-        let read = match self.value(key)? {
+        let read = match value {
             Value::String(text) => Ok(text),
             Value::Table(from) => self.referred(&from),
             _ => match self.cx.overrides.get(&path) {

@@ -27,7 +27,7 @@ use utoipa::ToSchema;
 const IDLE_TIME: Duration = Duration::from_secs(30);
 /// The longest that an upload may take.
 const UPLOAD_TIME: Duration = Duration::from_secs(30 * 60);
-const OCTETS: &str = "application/octet-stream";
+pub(super) const OCTETS: &str = "application/octet-stream";
 
 /// An accepted upload.
 #[derive(Debug, Serialize, ToSchema)]
@@ -56,13 +56,18 @@ pub async fn upload(
         query.fault("name", "is missing");
     }
     query.finish()?;
-    let (parts, body) = request.into_parts();
-    if media_type(&parts.headers).is_none_or(|t| t != OCTETS) {
+    if media_type(request.headers()).is_none_or(|t| t != OCTETS) {
         return Err(ApiError::new(Code::UnsupportedMediaType).detail(format!("The body must be {OCTETS}.")));
     }
+    let kept = keep(&state, new_upload(&who, name.unwrap_or_default()), request).await?;
+    Ok((StatusCode::CREATED, Json(kept)))
+}
+
+/// Keeps the body of a request as a file, within its time and size.
+pub(super) async fn keep(state: &AppState, new: NewFile, request: Request) -> Result<Upload, ApiError> {
+    let (parts, body) = request.into_parts();
     refuse_encoded(&parts.headers)?;
     let mut chunks = body.into_data_stream();
-    let new = new_upload(&who, name.unwrap_or_default());
     let kept = if declared_above(&parts.headers, FILE_BYTES) {
         Err(StoreError::Limit(String::new()))
     } else {
@@ -74,7 +79,7 @@ pub async fn upload(
         return Err(ApiError::new(Code::TooLarge).detail(format!("A file may have at most {FILE_BYTES} bytes.")));
     }
     let FileRow { id, name, size_bytes, sha256, .. } = kept?;
-    Ok((StatusCode::CREATED, Json(Upload { id, name, size: size_bytes, sha256 })))
+    Ok(Upload { id, name, size: size_bytes, sha256 })
 }
 
 fn new_upload(who: &Principal, name: String) -> NewFile {
@@ -111,12 +116,17 @@ pub async fn download(
     let not_found = || ApiError::new(Code::NotFound);
     let Path(id) = path.map_err(|_| not_found())?;
     let file = state.store.file(&id).await?.filter(|file| sees(&who, file)).ok_or_else(not_found)?;
+    send(&state, &file).await
+}
+
+/// The answer that brings a file.
+pub(super) async fn send(state: &AppState, file: &FileRow) -> Result<Response, ApiError> {
     if file.expires_at.is_some_and(|end| end <= state.clock.now()) {
-        return Err(not_found());
+        return Err(ApiError::new(Code::NotFound));
     }
     let bytes = state.files.stream(&file.id).await?;
     let headers = [
-        (header::CONTENT_TYPE, content_type(&file).to_owned()),
+        (header::CONTENT_TYPE, content_type(file).to_owned()),
         (header::CONTENT_LENGTH, file.size_bytes.to_string()),
         (header::CONTENT_DISPOSITION, disposition(&file.name)),
     ];

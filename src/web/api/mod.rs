@@ -3,6 +3,7 @@
 pub mod actions;
 pub mod batch;
 pub mod bulk;
+pub mod callback;
 pub mod control;
 pub mod events;
 pub mod files;
@@ -45,6 +46,17 @@ pub fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(notifications::read))
         .routes(routes!(notifications::archive))
         .routes(routes!(super::ws::connect))
+        .merge(callbacks())
+}
+
+/// What handlers outside ask while their chunk runs: of any node, also of one that serves nothing else of the API.
+pub fn callbacks() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new()
+        .routes(routes!(callback::progress))
+        .routes(routes!(callback::log))
+        .routes(routes!(callback::lease))
+        .routes(routes!(callback::artifact))
+        .routes(routes!(callback::file))
 }
 
 /// What probes ask, outside of the versioned API and also of a node that has none of it.

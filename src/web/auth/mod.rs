@@ -19,7 +19,7 @@ use super::error::{ApiError, Code};
 use super::state::AppState;
 use crate::core::principal::{Principal, Role, Scope};
 use crate::core::time::Millis;
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, HeaderValue, header};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
@@ -106,20 +106,20 @@ pub async fn caller_of_token(state: &AppState, token: &str) -> Result<Caller, Ap
     caller.map_err(|why| ApiError::new(Code::Unauthenticated).detail(why.to_string()))
 }
 
+/// The token of an `Authorization` header; absent where it carries none.
+#[must_use]
+pub fn bearer(value: &HeaderValue) -> Option<&str> {
+    let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
+    Some(token.trim()).filter(|token| scheme.eq_ignore_ascii_case("bearer") && !token.is_empty())
+}
+
 /// Who calls. An `Authorization` header counts alone; a cookie counts only where `with_cookie`.
 ///
 /// # Errors
 /// 401 for a header that proves nothing; those of the store.
 pub async fn caller(state: &AppState, headers: &HeaderMap, with_cookie: bool) -> Result<Option<Caller>, ApiError> {
     if let Some(value) = headers.get(header::AUTHORIZATION) {
-        let text = value.to_str().unwrap_or_default();
-        let token = match text.split_once(' ') {
-            Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => token.trim(),
-            _ => "",
-        };
-        if token.is_empty() {
-            return Err(ApiError::new(Code::Unauthenticated));
-        }
+        let token = bearer(value).ok_or_else(|| ApiError::new(Code::Unauthenticated))?;
         return caller_of_token(state, token).await.map(Some);
     }
     let Some(secret) = cookie(headers, state.settings.insecure_http).filter(|_| with_cookie) else { return Ok(None) };

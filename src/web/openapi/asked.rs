@@ -206,3 +206,40 @@ pub struct MarkFilter {
     /// Created before this instant.
     to: Option<Millis>,
 }
+
+/// Body of `POST /callback/progress`.
+#[derive(ToSchema)]
+pub struct ReportBody {
+    /// Units done, absolute.
+    current: Option<f64>,
+    /// Units in all; null withdraws it.
+    total: Option<f64>,
+    /// The name of a unit.
+    unit: Option<String>,
+    /// What is being done.
+    phase: Option<String>,
+    /// A sentence for people.
+    message: Option<String>,
+}
+
+/// Body of `POST /callback/log`.
+#[derive(ToSchema)]
+pub struct LinesBody {
+    /// At most 2,000.
+    lines: Vec<LogLine>,
+}
+
+/// A line, alone or with its level.
+#[derive(ToSchema)]
+#[serde(untagged)]
+pub enum LogLine {
+    /// A line of the level `info`.
+    Text(String),
+    /// A line of a level.
+    Levelled {
+        /// `debug`, `info`, `warn` or `error`.
+        level: Option<String>,
+        /// The line.
+        message: String,
+    },
+}

@@ -15,13 +15,14 @@ use std::sync::LazyLock;
 use utoipa::OpenApi;
 
 /// Nouns of the API, in the order of the page, each with a sentence.
-const TAGS: [(&str, &str); 7] = [
+const TAGS: [(&str, &str); 8] = [
     ("tasks", "Submit, read, list and control tasks; their logs and timelines."),
     ("actions", "The buttons that a caller may click."),
     ("records", "The tasks of a business record."),
     ("files", "Uploads for params, and results of handlers."),
     ("notifications", "The notification center over plain HTTP."),
     ("push", "The notification center over a WebSocket."),
+    ("handlers", "For handlers that work outside of the service, while their chunk runs."),
     ("operations", "For whoever runs the service, and for programs that read its description."),
 ];
 
@@ -64,6 +65,7 @@ fn assemble() -> Value {
         "key": {"type": "http", "scheme": "bearer", "description": "An API key, `tb_…`, made by `taskbell key create`, or a token (JWT) of a configured issuer."},
         "session": {"type": "apiKey", "in": "cookie", "name": auth::COOKIE,
             "description": "The session of the sign-in page; counts for pages of our own."},
+        "callback": {"type": "http", "scheme": "bearer", "description": "The token that came with a chunk, `tbc_…`; good until the chunk is over."},
     });
     document["security"] = json!([{"key": []}, {"session": []}]);
     let paths = document["paths"].as_object_mut().expect("there are paths");

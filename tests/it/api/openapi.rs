@@ -184,6 +184,9 @@ async fn every_field_and_every_key_that_is_described_is_known_to_the_reader() {
     let olga = api.olga().await;
     let (mut bodies, mut queries) = (0, 0);
     for (path, method, operation) in operations() {
+        if operation["security"] == json!([{"callback": []}]) {
+            continue; // Asked by the handler of a chunk alone: tests/it/handler/http/callbacks.rs.
+        }
         let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
         if !schema.is_null() {
             let mut body = hollow(schema);

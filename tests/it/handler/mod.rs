@@ -1,4 +1,5 @@
 //! Kinds of handlers, each through the one trait that the engine knows.
 
 mod demo;
+mod http;
 mod script;

@@ -218,6 +218,7 @@ impl Api {
             logs: node.logs.clone(),
             files: node.files.clone(),
             commands: node.commands.clone(),
+            chunk_calls: node.engine.chunk_calls(),
             resolver: Resolver::new(node.catalogue.clone()).unwrap(),
             catalogue: node.catalogue.clone(),
             hub,
