@@ -192,6 +192,7 @@ pub fn claim_of(limit: usize) -> ClaimParams {
         limit,
         lease_ms: 30_000,
         after_tenant: None,
+        seats: None,
     }
 }
 

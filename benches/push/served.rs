@@ -170,6 +170,7 @@ async fn listen(node: &Node, limits: Limits) -> u16 {
         files: node.files.clone(),
         commands: node.commands.clone(),
         chunk_calls: node.engine.chunk_calls(),
+        workers: node.workers.clone(),
         resolver: Resolver::new(node.catalogue.clone()).unwrap(),
         catalogue: node.catalogue.clone(),
         hub,

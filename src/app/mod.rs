@@ -17,7 +17,7 @@ pub mod words;
 use crate::bus::LocalBus;
 use crate::bus::listen::Link;
 use crate::bus::redis::{Relay, Server};
-use crate::config::{Faults, Loaded, Settings, Visibility};
+use crate::config::{Engine as EngineSection, Faults, Loaded, Settings, Visibility};
 use crate::core::action::{Action, Actions, HandlerRef};
 use crate::core::resolve::Resolver;
 use crate::core::time::Rng as _;
@@ -25,6 +25,7 @@ use crate::core::view::Catalogue;
 use crate::demo;
 use crate::engine::commands::Commands;
 use crate::engine::commands::outside::ChunkCalls;
+use crate::engine::commands::workers::{WorkerParts, WorkerSettings, Workers};
 use crate::engine::logbook::Logbook;
 use crate::engine::{Engine, EngineParts, EngineSettings};
 pub use crate::handler::native::NativeHandlers;
@@ -180,6 +181,18 @@ impl Node {
         let relay = redis.map(|server| Relay::start(server, store.epoch(), &bus, wake.clone(), rng.clone()));
         let commands = Commands::new(store.clone(), bus.clone(), wake.clone());
         let logbook = Logbook::start(logs.clone(), bus.clone(), clock.clone(), loaded.redactor());
+        let stop = CancellationToken::new();
+        let workers = Workers::start(WorkerParts {
+            store: store.clone(),
+            bus: bus.clone(),
+            wake: wake.clone(),
+            logbook: logbook.clone(),
+            catalogue: catalogue.clone(),
+            clock: clock.clone(),
+            rng: rng.clone(),
+            settings: worker_settings(&settings.engine, role),
+            closing: stop.clone(),
+        });
         let hub = Hub::start(HubParts {
             store: store.clone(),
             logs: logs.clone(),
@@ -218,6 +231,7 @@ impl Node {
             files,
             commands,
             chunk_calls,
+            workers,
             catalogue,
             resolver,
             hub: hub.clone(),
@@ -228,7 +242,7 @@ impl Node {
             draining: draining.clone(),
         });
         let app = if role == Role::Work { health_router(state) } else { router(state) };
-        let (stop, grace) = (CancellationToken::new(), Duration::from_millis(settings.engine.drain_grace_ms));
+        let grace = Duration::from_millis(settings.engine.drain_grace_ms);
         let server = tokio::spawn(server::serve(listener, app, stop.clone(), grace));
         Ok(Self {
             address,
@@ -294,7 +308,7 @@ fn registry(
     let library = Library::open(scripts).map_err(|e| StartError::Action(format!("a script cannot be read: {e}")))?;
     let library = Arc::new(library);
     let mut handlers: Vec<(String, Arc<dyn Handler>)> = Vec::new();
-    for action in actions {
+    for action in actions.iter().filter(|action| action.handler != HandlerRef::Pull) {
         let handler = match (&action.handler, &pool) {
             (HandlerRef::Native(name), _) => natives.get(name),
             (HandlerRef::Script(path), Some(pool)) => {
@@ -304,7 +318,7 @@ fn registry(
                 Some(Arc::new(script.with_library(library.clone()).with_outbound(way_out.outbound.clone()))
                     as Arc<dyn Handler>)
             }
-            (HandlerRef::Script(_), None) => None,
+            (HandlerRef::Script(_) | HandlerRef::Pull, _) => None,
             (HandlerRef::Http { url, keys }, _) => Some(way_out.handler(action, url, keys)),
         };
         let missing = || StartError::Action(format!("action `{}`: its handler does not exist", action.key));
@@ -327,6 +341,16 @@ fn node_name(rng: &SystemRng) -> String {
     let machine = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let machine = Some(machine.trim()).filter(|name| !name.is_empty()).unwrap_or("node");
     format!("{machine}:{}:{:04x}", std::process::id(), (rng.unit() * 65_536.0) as u32)
+}
+
+fn worker_settings(engine: &EngineSection, role: Role) -> WorkerSettings {
+    WorkerSettings {
+        lease_ms: engine.lease_ms.cast_signed(),
+        poll_ms: engine.poll_ms,
+        cancel_grace_ms: engine.cancel_grace_ms.cast_signed(),
+        // Where there is an engine, it sweeps.
+        sweep_ms: (role == Role::Web).then_some(engine.sweep_ms),
+    }
 }
 
 fn engine_settings(loaded: &Loaded, node: String) -> EngineSettings {

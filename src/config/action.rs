@@ -1,7 +1,6 @@
 //! `[[actions]]`: the buttons, what each runs, and the rules of its tasks.
 //!
-//! An [`Action`] is what the file says, with every kind of handler there will be; [`Action::declared`] is what the core
-//! knows of it, for the kinds that this version can run.
+//! An [`Action`] is what the file says; [`Action::declared`] is what the core knows of it.
 
 use super::reader::Choice;
 use crate::core::action::{self, CancelRight, ConcurrencyRule, IdempotencyRule, Localized, OnConflict, Policy};
@@ -68,16 +67,16 @@ pub struct Action {
 }
 
 impl Action {
-    /// The action as the core knows it; none for a kind of handler that this version cannot run.
+    /// The action as the core knows it.
     #[must_use]
-    pub fn declared(&self) -> Option<action::Action> {
+    pub fn declared(&self) -> action::Action {
         let handler = match &self.handler {
             HandlerRef::Native(name) => action::HandlerRef::Native(name.clone()),
             HandlerRef::Script(path) => action::HandlerRef::Script(path.clone()),
             HandlerRef::Http { url, keys } => action::HandlerRef::Http { url: url.clone(), keys: keys.clone() },
-            HandlerRef::Pull => return None,
+            HandlerRef::Pull => action::HandlerRef::Pull,
         };
-        Some(action::Action {
+        action::Action {
             key: self.key.clone(),
             title: self.title.clone(),
             group: self.group.clone(),
@@ -95,7 +94,7 @@ impl Action {
             budgets: self.budgets,
             undo_window_ms: self.undo_window_ms,
             cancel: self.cancel,
-        })
+        }
     }
 }
 

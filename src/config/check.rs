@@ -13,7 +13,7 @@ impl Settings {
     /// The actions that this version can run, as the core knows them.
     #[must_use]
     pub fn declared(&self) -> Vec<crate::core::action::Action> {
-        self.actions.iter().filter_map(Action::declared).collect()
+        self.actions.iter().map(Action::declared).collect()
     }
 
     /// What keeps `serve` from running this configuration: unknown native handlers, missing scripts, kinds of handlers and
@@ -52,10 +52,7 @@ impl Settings {
                         faults.push(key("http"), format!("the action `{}` cannot be served: {refusal}", action.key));
                     }
                 }
-                HandlerRef::Pull => {
-                    faults.push(key("pull"), not_yet("pull workers are", &action.key));
-                }
-                HandlerRef::Native(_) => {}
+                HandlerRef::Native(_) | HandlerRef::Pull => {}
             }
         }
         for (key, url) in [("database.url", Some(&self.database.url)), ("logs.url", self.logs.as_ref())] {
@@ -96,8 +93,4 @@ impl Loaded {
         }
         notes
     }
-}
-
-fn not_yet(what: &str, action: &str) -> String {
-    format!("{what} not available yet in this version, so the action `{action}` cannot be served")
 }

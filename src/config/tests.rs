@@ -407,7 +407,6 @@ fn what_cannot_be_served_is_told_with_its_key() {
             "actions[0].handler.native",
             "actions[1].handler.script",
             "actions[2].handler.http",
-            "actions[3].handler.pull",
             "database.url",
             "files.url"
         ]

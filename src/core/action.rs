@@ -50,6 +50,8 @@ pub enum HandlerRef {
         /// What signs the calls.
         keys: SigningKeys,
     },
+    /// Workers outside, which fetch the chunks.
+    Pull,
 }
 
 /// Who may cancel a task of the action.
@@ -210,6 +212,11 @@ impl Actions {
     /// All, by key, as they are now.
     pub fn iter(&self) -> impl Iterator<Item = Arc<Action>> + use<> {
         self.table().values().cloned().collect::<Vec<_>>().into_iter()
+    }
+
+    /// Those whose chunks workers outside fetch, as they are now.
+    pub fn pulled(&self) -> impl Iterator<Item = Arc<Action>> + use<> {
+        self.iter().filter(|action| action.handler == HandlerRef::Pull)
     }
 
     /// The keys of all.

@@ -63,6 +63,9 @@ pub enum ChunkEnd {
     Answered(Box<Outcome>),
     /// The node drains, or a fault that is not the handler's ended the chunk; no attempt is used.
     HandedBack,
+    /// The chunk did not reach the worker outside that asked for it; no attempt is used, and the token is raised, for nobody
+    /// knows whether it reached it after all.
+    Undelivered,
 }
 
 /// What became of a reported chunk.
@@ -91,6 +94,20 @@ impl Ended {
             Self::Stale => false,
         }
     }
+}
+
+/// How time is held against a task.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SweepTerms {
+    /// Every lease of a node, whether it ran out or not: the one process of a file database has just started. A worker
+    /// outside lives on without it.
+    pub all: bool,
+    /// How long a chunk may take to answer a cancel, ms.
+    pub cancel_grace_ms: i64,
+    /// The action's retry rule, for the chunk of a worker outside that ran over its time.
+    pub retry: RetryPolicy,
+    /// Randomness for the jitter, in `[0, 1)`.
+    pub unit_random: f64,
 }
 
 /// How a chunk's end is judged.
@@ -178,6 +195,7 @@ impl Task {
     fn release_lease(&mut self) {
         self.lease_owner = None;
         self.lease_until = None;
+        self.chunk_until = None;
     }
 
     fn rob(&mut self) {
@@ -212,6 +230,7 @@ impl Task {
         self.fencing_token = self.fencing_token.next();
         self.lease_owner = Some(node.to_owned());
         self.lease_until = Some(step.now.plus(lease_ms));
+        self.chunk_until = None;
         self.started_at.get_or_insert(step.now);
         if self.deadline.is_none() {
             self.deadline = self.timeout_ms.map(|ms| step.now.plus(ms));
@@ -221,6 +240,20 @@ impl Task {
         self.slot_held = self.concurrency.is_some();
         self.estimator.resume_clock(step.now);
         Ok(())
+    }
+
+    /// A worker outside runs the chunk that was just claimed. Nobody here can stop it, so the lease ends with the time of the
+    /// chunk at the latest, and no renewal goes beyond.
+    pub fn lend_chunk(&mut self, limit_ms: i64, step: &Step) {
+        let until = step.now.plus(limit_ms);
+        self.chunk_until = Some(until);
+        self.lease_until = self.lease_until.map(|end| end.min(until));
+    }
+
+    /// Whether a worker outside has had all the time of its chunk.
+    #[must_use]
+    pub fn chunk_is_over(&self, now: Millis) -> bool {
+        self.chunk_until.is_some_and(|until| until <= now)
     }
 
     /// Its key turned out to be full: it waits for a slot, without a claim, a token or an attempt.
@@ -245,7 +278,8 @@ impl Task {
 
     /// A report between commits. `None` when the writer is not the owner any more.
     pub fn report(&mut self, token: FencingToken, report: &Reported, step: &mut Step) -> Option<Applied> {
-        (self.fencing_token == token && self.under_way()).then(|| self.take_report(report, step))
+        let current = self.fencing_token == token && self.under_way() && !self.chunk_is_over(step.now);
+        current.then(|| self.take_report(report, step))
     }
 
     fn take_report(&mut self, report: &Reported, step: &mut Step) -> Applied {

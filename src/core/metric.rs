@@ -63,6 +63,7 @@ metrics! {
     RUNNING "taskbell_running_chunks" Gauge [] "Chunks under way on this node.";
     CHUNKS "taskbell_chunks_total" Counter ["outcome"] "Chunks by their end: more, done, failed, handed-back, lost, not-stored.";
     CHUNK_SECONDS "taskbell_chunk_seconds" Histogram [] "How long handlers worked on a chunk.";
+    WORKER_POLLS "taskbell_worker_polls" Gauge [] "Polls of workers outside that wait on this node.";
     COMMIT_ITEMS "taskbell_commit_items" Histogram ["kind"] "How many submits or chunks went into one commit.";
     COMMIT_SECONDS "taskbell_commit_seconds" Histogram ["kind"] "How long that commit took.";
     REPORTS "taskbell_reports_total" Counter [] "Progress reports that were stored between commits.";

@@ -142,6 +142,7 @@ impl Submit {
             fencing_token: super::ids::FencingToken(0),
             lease_owner: None,
             lease_until: None,
+            chunk_until: None,
             timeout_ms: self.timeout_ms,
             deadline: None,
             wait: Some(if run_at > now { WaitReason::Scheduled } else { WaitReason::Capacity }),

@@ -315,6 +315,10 @@ pub struct Task {
     pub lease_owner: Option<String>,
     /// Until when, by the database's clock; present = a chunk is under way.
     pub lease_until: Option<Millis>,
+    /// Until when the chunk under way may take, where a worker outside runs it: its lease never goes beyond. Absent where a
+    /// node runs it, for a node stops its chunks itself.
+    #[serde(default)]
+    pub chunk_until: Option<Millis>,
     /// Length of life allowed from the first claim on, ms.
     pub timeout_ms: Option<i64>,
     /// End of the allowed life; set by the first claim.

@@ -9,6 +9,7 @@
 //! chunk was applied, and it counts as a failed attempt.
 
 use super::Inner;
+use super::exchange;
 use super::host::Host;
 use super::logbook::Origin;
 use super::measure::{self, Stopwatch};
@@ -20,7 +21,7 @@ use crate::core::metric;
 use crate::core::task::{ErrorKind, Task};
 use crate::core::time::Mono;
 use crate::core::view::Documents;
-use crate::handler::{ChunkContext, ChunkIn, Counted, HandlerError, TaskInfo};
+use crate::handler::{ChunkContext, HandlerError};
 use crate::store::logs::Level;
 use crate::store::{ChunkCommit, Claimed, Committed};
 use std::sync::Arc;
@@ -61,12 +62,7 @@ async fn run_chunk(
     heard: &watch::Receiver<Told>,
     may_keep: bool,
 ) -> Option<Claimed> {
-    let origin = Origin {
-        tenant: task.tenant.as_str().into(),
-        task: task.id,
-        token: task.fencing_token,
-        chunk: task.chunks + 1,
-    };
+    let origin = exchange::origin(&task);
     let action = engine.catalogue.actions.get(&task.action);
     let cx = Arc::new(context(engine, &task, &documents, origin.clone(), heard));
     let watch = Stopwatch::start();
@@ -119,13 +115,8 @@ fn follow_up(
     mut documents: Documents,
 ) -> Option<Claimed> {
     measure::chunk_ended(&end, &committed.ended);
+    exchange::tell_failure(&engine.logbook, origin, &end, &committed);
     let task = committed.task?;
-    let failed = matches!(&end, ChunkEnd::Answered(o) if matches!(**o, Outcome::Fail(_)));
-    if let Some(error) = task.error.as_ref().filter(|_| failed && committed.ended != Ended::Stale) {
-        let text = format!("Attempt {} failed ({}): {}", task.attempts, error.code, error.message);
-        let detail = error.detail.as_ref().map(|d| format!("\n{d}")).unwrap_or_default();
-        engine.logbook.log(origin, Level::Error, "taskbell", &(text + &detail));
-    }
     if committed.ended == Ended::Stale {
         tracing::warn!(task = %task.id, chunk = origin.chunk, "a chunk's end came too late and changed nothing");
     }
@@ -148,29 +139,7 @@ fn context(
     origin: Origin,
     heard: &watch::Receiver<Told>,
 ) -> ChunkContext {
-    let action = engine.catalogue.actions.get(&task.action);
-    let title = task.title.clone().or_else(|| action.map(|a| a.title.get("en").to_owned()));
-    let chunk = ChunkIn {
-        task: TaskInfo {
-            id: task.id,
-            tenant: task.tenant.clone(),
-            action: task.action.clone(),
-            title: title.unwrap_or_else(|| task.action.clone()),
-            owner: task.owner.clone(),
-            record: task.record.clone(),
-            params: documents.params.clone(),
-            idempotency_key: task.idempotency_key.clone(),
-            created_at: task.created_at,
-            schedule: None,
-        },
-        chunk: origin.chunk,
-        attempt: task.attempt(),
-        fencing_token: task.fencing_token,
-        checkpoint: documents.checkpoint.clone(),
-        last_error: task.error.as_ref().map(|e| e.code.clone()),
-        progress: Counted { current: task.progress.current, total: task.progress.total },
-        deadline: task.deadline,
-    };
+    let chunk = exchange::chunk_in(&engine.catalogue, task, documents);
     let host = Host {
         store: engine.store.clone(),
         files: engine.files.clone(),
@@ -222,11 +191,9 @@ async fn call(
 }
 
 /// Holds an outcome against its limits, writes its log lines, and puts what was reported last under what it tells.
-fn settled(engine: &Inner, origin: &Origin, mut outcome: Outcome) -> Outcome {
-    if let Err(bad) = outcome.check() {
-        return Outcome::Fail(Failure::new(ErrorKind::BadOutcome, "bad-outcome", bad.to_string()));
-    }
-    let reported = engine.reports.withdraw(origin.task);
+fn settled(engine: &Inner, origin: &Origin, outcome: Outcome) -> Outcome {
+    let mut outcome = exchange::checked(outcome);
+    let reported = engine.reports.withdraw(origin.task, origin.token);
     if let Outcome::More { told, .. } | Outcome::Done { told, .. } = &mut outcome {
         for line in told.log.drain(..) {
             engine.logbook.log(origin, Level::Info, "handler", &line);

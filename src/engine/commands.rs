@@ -2,6 +2,7 @@
 //! committed, and is then told to the bus; an act that was accepted is in the database.
 
 pub mod outside;
+pub mod workers;
 
 use super::group::{Group, Turn};
 use super::measure::{self, Stopwatch};

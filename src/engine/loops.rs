@@ -7,12 +7,12 @@ use super::chunk::run_task;
 use super::commands::announce;
 use super::measure::{self, Stopwatch};
 use super::running::Told;
-use super::{Inner, SWEEP_AT_ONCE};
+use super::{Inner, SWEEP_AT_ONCE, sweep_params};
 use crate::bus::{Signal, Subscription};
 use crate::core::change::Change;
 use crate::core::metric;
 use crate::core::task::State;
-use crate::store::{ClaimParams, Claimed, RenewParams, Renewed, SweepParams};
+use crate::store::{ClaimParams, Claimed, RenewParams, Renewed};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -82,6 +82,7 @@ async fn fill_places(engine: &Arc<Inner>, after_tenant: &mut Option<String>) -> 
         limit: free,
         lease_ms: engine.settings.lease_ms,
         after_tenant: after_tenant.clone(),
+        seats: None,
     };
     let watch = Stopwatch::start();
     let written = match engine.store.claim(params).await {
@@ -145,13 +146,11 @@ pub(super) async fn heartbeat(engine: Arc<Inner>) {
 /// Takes what time has undone.
 pub(super) async fn sweep(engine: Arc<Inner>) {
     loop {
-        let limit = SWEEP_AT_ONCE;
-        let params = SweepParams { limit, all: false, cancel_grace_ms: engine.settings.cancel_grace_ms };
-        match engine.store.sweep(params).await {
+        match engine.store.sweep(sweep_params(&engine, false)).await {
             Ok(written) => {
                 let swept = announce(&engine.bus, &engine.wake, written);
                 measure::more(metric::SWEPT, swept);
-                if swept == limit {
+                if swept == SWEEP_AT_ONCE {
                     continue;
                 }
             }

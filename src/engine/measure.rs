@@ -68,6 +68,11 @@ pub(super) fn running(count: usize) {
     gauge!(metric::RUNNING).set(count as f64);
 }
 
+/// So many polls of workers wait on this node.
+pub(super) fn polls(count: usize) {
+    gauge!(metric::WORKER_POLLS).set(count as f64);
+}
+
 /// A chunk was committed, or was refused as stale.
 pub(super) fn chunk_ended(end: &ChunkEnd, ended: &Ended) {
     let outcome = match (end, ended) {
@@ -75,7 +80,7 @@ pub(super) fn chunk_ended(end: &ChunkEnd, ended: &Ended) {
             stale("chunk", 1);
             "lost"
         }
-        (ChunkEnd::HandedBack, _) => "handed-back",
+        (ChunkEnd::HandedBack | ChunkEnd::Undelivered, _) => "handed-back",
         (ChunkEnd::Answered(outcome), _) => match **outcome {
             Outcome::More { .. } => "more",
             Outcome::Done { .. } => "done",

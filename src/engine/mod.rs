@@ -9,6 +9,7 @@
 
 mod chunk;
 pub mod commands;
+mod exchange;
 pub mod group;
 mod host;
 pub mod logbook;
@@ -23,7 +24,7 @@ use crate::core::time::{Clock, Millis, Rng};
 use crate::core::view::Catalogue;
 use crate::handler::Registry;
 use crate::store::files::Files;
-use crate::store::{ChunkCommit, Committed, Store, StoreError, SweepParams};
+use crate::store::{ChunkCommit, Committed, Retries, Store, StoreError, SweepParams};
 use commands::announce;
 use commands::outside::ChunkCalls;
 use group::{Group, Turn};
@@ -221,9 +222,21 @@ impl Engine {
     }
 }
 
+/// The retry rules of the actions that workers outside run.
+fn retries(catalogue: &Catalogue, rng: &dyn Rng) -> Retries {
+    let by_action = catalogue.actions.pulled().map(|action| (action.key.clone(), action.retry)).collect();
+    Retries { by_action: Arc::new(by_action), unit_random: rng.unit() }
+}
+
+/// What a sweep of this node looks for.
+fn sweep_params(inner: &Inner, all: bool) -> SweepParams {
+    let retries = retries(&inner.catalogue, inner.rng.as_ref());
+    SweepParams { limit: SWEEP_AT_ONCE, all, cancel_grace_ms: inner.settings.cancel_grace_ms, retries }
+}
+
 async fn sweep_all(inner: &Inner) -> Result<(), StoreError> {
-    let params = SweepParams { limit: SWEEP_AT_ONCE, all: true, cancel_grace_ms: inner.settings.cancel_grace_ms };
     loop {
+        let params = sweep_params(inner, true);
         let swept = announce(&inner.bus, &inner.wake, inner.store.sweep(params).await?);
         measure::more(metric::SWEPT, swept);
         if swept > 0 {

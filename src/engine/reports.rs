@@ -22,6 +22,9 @@ const STORE_EVERY_MS: u64 = 500;
 /// A task that was silent for so long is forgotten: it may run elsewhere, where its end is not heard of here, ms.
 const FORGET_MS: u64 = 60_000;
 
+/// A task that reports nothing for so long is forgotten until it does, ms.
+const QUIET_MS: u64 = 60_000;
+
 struct Waiting {
     token: FencingToken,
     report: Option<Reported>,
@@ -52,8 +55,10 @@ impl ReportBook {
     pub fn take(&self, id: TaskId, token: FencingToken, report: Reported) {
         let mut waiting = self.waiting();
         let entry = waiting.entry(id).or_insert(Waiting { token, report: None, stored_at: None });
+        // What an owner before reported is not this one's to build on.
+        let older = entry.report.take().filter(|_| entry.token == token);
         entry.token = token;
-        entry.report = Some(match entry.report.take() {
+        entry.report = Some(match older {
             Some(older) => report.over(older),
             None => report,
         });
@@ -62,8 +67,8 @@ impl ReportBook {
     }
 
     /// What still waits of a chunk that commits now.
-    pub fn withdraw(&self, id: TaskId) -> Option<Reported> {
-        self.waiting().get_mut(&id).and_then(|w| w.report.take())
+    pub fn withdraw(&self, id: TaskId, token: FencingToken) -> Option<Reported> {
+        self.waiting().get_mut(&id).filter(|w| w.token == token).and_then(|w| w.report.take())
     }
 
     /// Forgets a task that does not run here any more.
@@ -85,6 +90,7 @@ impl ReportBook {
                 due.push(Report { task: *id, token: w.token, report });
             }
         }
+        self.waiting().retain(|_, w| w.report.is_some() || w.stored_at.is_none_or(|at| now - at < QUIET_MS));
         due.sort_unstable_by_key(|r| r.task);
         (due, next_ms)
     }

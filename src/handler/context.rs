@@ -15,9 +15,10 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::{Arc, Mutex, PoisonError};
+use utoipa::ToSchema;
 
 /// The task as a handler sees it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TaskInfo {
     /// Identity.
@@ -43,7 +44,7 @@ pub struct TaskInfo {
 }
 
 /// One chunk on its way in, in the shape that every handler gets.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ChunkIn {
     /// The task.
@@ -66,7 +67,7 @@ pub struct ChunkIn {
 }
 
 /// Committed progress, as a handler sees it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Counted {
     /// Units done.
     pub current: i64,

@@ -45,6 +45,7 @@ const SQLITE: &[Migration] = &[
     Migration { number: 3, name: "pictures", text: include_str!("../../migrations/sqlite/0003_pictures.sql") },
     Migration { number: 4, name: "change_log", text: include_str!("../../migrations/sqlite/0004_change_log.sql") },
     Migration { number: 6, name: "packs", text: include_str!("../../migrations/sqlite/0006_packs.sql") },
+    Migration { number: 7, name: "workers", text: include_str!("../../migrations/sqlite/0007_workers.sql") },
 ];
 const POSTGRES: &[Migration] = &[
     Migration { number: 1, name: "tasks", text: include_str!("../../migrations/postgres/0001_tasks.sql") },
@@ -52,6 +53,7 @@ const POSTGRES: &[Migration] = &[
     Migration { number: 3, name: "pictures", text: include_str!("../../migrations/postgres/0003_pictures.sql") },
     Migration { number: 4, name: "change_log", text: include_str!("../../migrations/postgres/0004_change_log.sql") },
     Migration { number: 6, name: "packs", text: include_str!("../../migrations/postgres/0006_packs.sql") },
+    Migration { number: 7, name: "workers", text: include_str!("../../migrations/postgres/0007_workers.sql") },
 ];
 const POSTGRES_LOGS: &[Migration] =
     &[Migration { number: 1, name: "logs", text: include_str!("../../migrations/postgres-logs/0001_logs.sql") }];

@@ -17,6 +17,7 @@ pub mod error;
 pub mod files;
 pub mod flow;
 mod kept;
+mod leases;
 pub mod logs;
 mod marks;
 pub mod memory;
@@ -36,6 +37,7 @@ mod value;
 pub use accounts::{Accounts, ApiKey, PasswordHash, Session, User, UserChange};
 pub use error::StoreError;
 pub use kept::FileRow;
+pub use leases::{ClaimParams, Claimed, RenewLent, RenewParams, Renewed, Retries, Seats, SweepParams};
 pub(crate) use marks::MARKS_AT_ONCE;
 pub use marks::{Mark, MarkFilter, MarkParams};
 pub use switch::{PackLoaded, PackRow, PackStanding, PackSwitch};
@@ -71,34 +73,6 @@ pub struct Written<T> {
     pub answer: T,
     /// What watchers have to know, in commit order.
     pub changes: Vec<Change>,
-}
-
-/// Asks for chunks to run.
-#[derive(Clone, Debug)]
-pub struct ClaimParams {
-    /// The node that will run them.
-    pub node: String,
-    /// The actions it can run.
-    pub actions: Vec<String>,
-    /// The packs that some of these actions belong to; tasks of other packs are left.
-    pub packs: Vec<String>,
-    /// Only these tenants; empty = all.
-    pub tenants: Vec<String>,
-    /// At most so many.
-    pub limit: usize,
-    /// Length of the lease, ms.
-    pub lease_ms: i64,
-    /// The tenant that was served last; the turn goes on after it.
-    pub after_tenant: Option<String>,
-}
-
-/// A chunk to run.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Claimed {
-    /// The task, already claimed.
-    pub task: Task,
-    /// Its params and checkpoint.
-    pub documents: Documents,
 }
 
 /// The end of a chunk with everything that belongs into its commit.
@@ -142,39 +116,6 @@ pub struct Report {
     pub token: FencingToken,
     /// The newest absolute values.
     pub report: Reported,
-}
-
-/// Lengthens the leases a node holds.
-#[derive(Clone, Debug)]
-pub struct RenewParams {
-    /// The node.
-    pub node: String,
-    /// What it holds.
-    pub held: Vec<(TaskId, FencingToken)>,
-    /// Length from now, ms.
-    pub lease_ms: i64,
-}
-
-/// What a renewal brings back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Renewed {
-    /// Go on.
-    Ok,
-    /// Go on, but somebody asked the task to stop.
-    Stop,
-    /// The lease is lost.
-    Stale,
-}
-
-/// Looks for what time has undone.
-#[derive(Clone, Copy, Debug)]
-pub struct SweepParams {
-    /// At most so many rows.
-    pub limit: usize,
-    /// Take every lease, whether it ran out or not: for the one process of a file database that has just started.
-    pub all: bool,
-    /// How long a chunk may take to answer a cancel, ms.
-    pub cancel_grace_ms: i64,
 }
 
 /// What a person asks of a task.
@@ -391,6 +332,10 @@ pub trait Store: Accounts + Send + Sync {
     async fn renew(&self, params: RenewParams) -> Result<Vec<Renewed>> {
         until_settled!(tries, flow::claim::renew(self.begin().await?, &params).await)
     }
+    /// Lengthens leases of workers outside.
+    async fn renew_lent(&self, params: RenewLent) -> Result<Vec<Renewed>> {
+        until_settled!(tries, flow::claim::renew_lent(self.begin().await?, &params).await)
+    }
     /// Takes what time has undone; answers how many rows it touched.
     async fn sweep(&self, params: SweepParams) -> Result<Written<usize>> {
         until_settled!(tries, flow::sweep::sweep(self.begin().await?, &params).await)
@@ -456,6 +401,11 @@ pub trait Store: Accounts + Send + Sync {
     async fn usual(&self, tenant: &str, action: &str) -> Result<Usual>;
     /// When the next waiting chunk is due, if one is.
     async fn next_due(&self) -> Result<Option<Millis>>;
+
+    /// Notes that workers ask for actions now: (tenant, or `*` for all; action).
+    async fn note_asks(&self, asks: &[(String, String)]) -> Result<()>;
+    /// When workers last asked for these actions, by (tenant, or `*` for all; action).
+    async fn last_asks(&self, actions: &[String]) -> Result<BTreeMap<(String, String), Millis>>;
 
     /// Keeps the facts of a file.
     async fn put_file(&self, file: FileRow) -> Result<()>;

@@ -54,6 +54,7 @@ pub(crate) const COLUMNS: &[(&str, Kind)] = &[
     ("fencing_token", Int),
     ("lease_owner", Text),
     ("lease_until", Int),
+    ("chunk_until", Int),
     ("timeout_ms", Int),
     ("deadline", Int),
     ("wait", Text),
@@ -140,6 +141,7 @@ fn encode_rest(task: &Task, to: &mut Batch) {
     to.int(Some(task.fencing_token.0));
     to.text(task.lease_owner.as_deref());
     to.int(ms(task.lease_until));
+    to.int(ms(task.chunk_until));
     to.int(task.timeout_ms);
     to.int(ms(task.deadline));
     to.text(task.wait.map(WaitReason::as_str));
@@ -277,6 +279,7 @@ pub(crate) fn decode(row: &mut impl Columns) -> Result<Task> {
         fencing_token: FencingToken(need(row.int()?, "fencing_token")?),
         lease_owner: row.text()?,
         lease_until: row.int()?.map(Millis),
+        chunk_until: row.int()?.map(Millis),
         timeout_ms: row.int()?,
         deadline: row.int()?.map(Millis),
         wait: row.text()?.as_deref().map(WaitReason::parse),

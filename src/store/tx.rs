@@ -3,7 +3,7 @@
 //! Dropping a transaction rolls it back. Loads lock their rows until the end, in the order of ids. No step decides
 //! anything: which rows change and how is the core's affair.
 
-use super::{MarkParams, PackRow, RenewParams, Renewed, Result};
+use super::{MarkParams, PackRow, RenewLent, RenewParams, Renewed, Result};
 use crate::core::concurrency::KeyUse;
 use crate::core::effect::Effect;
 use crate::core::eta::UnitPrior;
@@ -187,7 +187,9 @@ pub trait Tx: Send {
     async fn pack_waiting(&mut self) -> Result<Vec<(String, i64)>>;
     /// Lengthens leases in one statement.
     async fn renew(&mut self, params: &RenewParams, until: Millis) -> Result<Vec<Renewed>>;
-    /// Tasks whose lease (any lease, when `all`), cancel grace (asked at or before `asked_by`) or deadline is over; not
+    /// Lengthens leases of chunks that workers outside run until `until`, or the end of their time where that is sooner.
+    async fn renew_lent(&mut self, params: &RenewLent, now: Millis, until: Millis) -> Result<Vec<Renewed>>;
+    /// Tasks whose lease (any lease of a node, when `all`), cancel grace (asked at or before `asked_by`) or deadline is over; not
     /// locked yet.
     async fn overdue(&mut self, now: Millis, all: bool, asked_by: Millis, limit: usize) -> Result<Vec<TaskId>>;
     /// Tasks that a mark is meant for and that do not carry it yet.

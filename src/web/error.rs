@@ -72,6 +72,7 @@ codes! {
     UnsupportedMediaType "unsupported-media-type" 415 "The body has the wrong type.";
     Invalid "invalid" 422 "Some fields break their rules.";
     IdempotencyMismatch "idempotency-mismatch" 422 "The idempotency key belongs to a different request.";
+    TooManyPolls "too-many-polls" 429 "Too many polls of this key wait already.";
     KeyQueueFull "key-queue-full" 429 "Too many tasks wait for this concurrency key.";
     Internal "internal" 500 "Something went wrong here. It has been noted under the request id.";
     Busy "busy" 503 "The service is busy. Try again in a moment.";

@@ -26,6 +26,10 @@ pub struct Writer(pub Principal);
 #[derive(Clone, Debug)]
 pub struct MaybeCaller(pub Option<Caller>);
 
+/// A worker outside.
+#[derive(Clone, Debug)]
+pub struct WorkerCaller(pub Caller);
+
 impl FromRequestParts<AppState> for MaybeCaller {
     type Rejection = ApiError;
 
@@ -60,13 +64,25 @@ impl FromRequestParts<AppState> for Writer {
     }
 }
 
+impl FromRequestParts<AppState> for WorkerCaller {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, ApiError> {
+        caller_with(parts, state, Scope::Worker).await.map(Self)
+    }
+}
+
 async fn with_scope(parts: &mut Parts, state: &AppState, scope: Scope) -> Result<Principal, ApiError> {
+    caller_with(parts, state, scope).await.map(|caller| caller.principal)
+}
+
+async fn caller_with(parts: &mut Parts, state: &AppState, scope: Scope) -> Result<Caller, ApiError> {
     let caller = Caller::from_request_parts(parts, state).await?;
     if !caller.principal.has(scope) {
         let why = format!("The key does not carry the scope {}.", scope.as_str());
         return Err(ApiError::new(Code::Forbidden).detail(why));
     }
-    Ok(caller.principal)
+    Ok(caller)
 }
 
 /// The task that an address names.

@@ -21,6 +21,12 @@ impl Fields {
         Self { map, ..Self::default() }
     }
 
+    /// The fields of an object that stands at a place of the body.
+    #[must_use]
+    pub fn inside(map: Map<String, Value>, at: String) -> Self {
+        Self { map, at, faults: Vec::new() }
+    }
+
     /// Notes a fault.
     pub fn fault(&mut self, name: &str, message: impl Into<String>) {
         let path = if name.is_empty() { self.at.clone() } else { format!("{}{}{name}", self.at, self.dot()) };

@@ -12,6 +12,7 @@ use crate::core::time::Clock;
 use crate::core::view::{Beside, Catalogue, Documents, Lens, TaskDetail, TaskSummary};
 use crate::engine::commands::Commands;
 use crate::engine::commands::outside::ChunkCalls;
+use crate::engine::commands::workers::Workers;
 use crate::push::Hub;
 use crate::store::beside::BesideReader;
 use crate::store::files::Files;
@@ -49,6 +50,8 @@ pub struct Parts {
     pub files: Files,
     /// What changes tasks.
     pub commands: Commands,
+    /// What workers outside may ask.
+    pub workers: Workers,
     /// The declared actions.
     pub catalogue: Arc<Catalogue>,
     /// Where chunks that are worked on outside are asked about.

@@ -2,6 +2,7 @@
 
 use super::super::chunk::{Failure, Outcome, Told};
 use super::super::progress::MAX_COUNT;
+use super::super::retry::RetryPolicy;
 use super::super::task::{ErrorKind, State, Task, WaitReason, limits};
 use super::super::transition::{Event, Refused, next};
 use super::{ChunkEnd, EndTerms, Ended, NO_PROGRESS, Step, told_error};
@@ -9,7 +10,8 @@ use super::{ChunkEnd, EndTerms, Ended, NO_PROGRESS, Step, told_error};
 impl Task {
     /// The end of a chunk, as its node reports it: guarded by token and chunk number.
     pub fn end_chunk(&mut self, end: &ChunkEnd, terms: &EndTerms, step: &mut Step) -> Ended {
-        if terms.token != self.fencing_token {
+        // Token 0 is that of a task that nobody has claimed yet.
+        if terms.token != self.fencing_token || terms.token.0 < 1 {
             return Ended::Stale;
         }
         if terms.chunk == self.chunks || (terms.chunk == self.chunks + 1 && !self.under_way()) {
@@ -19,15 +21,22 @@ impl Task {
         if terms.chunk != self.chunks + 1 || next(self.state, true, Event::Done).is_err() {
             return Ended::Stale;
         }
+        if self.chunk_is_over(step.now) {
+            return Ended::Stale;
+        }
         step.node.clone_from(&self.lease_owner);
         let continues = match end {
             ChunkEnd::HandedBack => self.end_drained(step),
+            ChunkEnd::Undelivered => {
+                self.rob();
+                self.end_drained(step)
+            }
             ChunkEnd::Answered(outcome) => match outcome.as_ref() {
                 Outcome::More { checkpoint, delay_ms, told } => {
                     self.end_more(checkpoint.is_some(), *delay_ms, told, terms, step)
                 }
                 Outcome::Done { result, told } => self.end_done(result.is_some(), told, step),
-                Outcome::Fail(failure) => self.end_failed(failure, terms, step),
+                Outcome::Fail(failure) => self.end_failed(failure, (terms.retry, terms.unit_random), step),
             },
         };
         match continues {
@@ -115,13 +124,19 @@ impl Task {
         self.take_report(&told.report, step);
     }
 
-    fn end_failed(&mut self, failure: &Failure, terms: &EndTerms, step: &mut Step) -> Result<bool, Refused> {
+    /// The chunk failed; `retry` and `unit_random` say whether and when it is tried again.
+    pub(super) fn end_failed(
+        &mut self,
+        failure: &Failure,
+        (retry, unit_random): (RetryPolicy, f64),
+        step: &mut Step,
+    ) -> Result<bool, Refused> {
         self.attempts += 1;
         self.failures += 1;
-        if !(failure.retryable && terms.retry.allows_another(self.attempts, self.failures)) {
+        if !(failure.retryable && retry.allows_another(self.attempts, self.failures)) {
             return self.fail(failure, step);
         }
-        let delay_ms = terms.retry.delay_ms(self.attempts, terms.unit_random, failure.retry_after_ms);
+        let delay_ms = retry.delay_ms(self.attempts, unit_random, failure.retry_after_ms);
         self.error = Some(told_error(failure, true, step.now));
         self.enter(Event::Retry, step)?;
         self.note_failure(failure, Some(delay_ms).filter(|_| self.state == State::Queued), step);

@@ -3,12 +3,12 @@
 use super::super::chunk::Failure;
 use super::super::task::{ErrorKind, State, Task, WaitReason, limits};
 use super::super::transition::{Event, Refused, next};
-use super::{Step, told_error};
+use super::{Step, SweepTerms, told_error};
 
 impl Task {
-    /// The sweep looks at it: a lease that ran out (`all` = every lease, for the one process of a file database that has
-    /// just started), a cancel whose grace is over, a deadline that has passed. `false` when nothing is due.
-    pub fn sweep(&mut self, all: bool, cancel_grace_ms: i64, step: &mut Step) -> Result<bool, Refused> {
+    /// The sweep looks at it: a lease that ran out, a cancel whose grace is over, a deadline that has passed. `false` when
+    /// nothing is due.
+    pub fn sweep(&mut self, terms: &SweepTerms, step: &mut Step) -> Result<bool, Refused> {
         let now = step.now;
         if self.deadline.is_some_and(|d| d <= now) && !self.state.is_final() {
             self.end_overdue(step)?;
@@ -16,17 +16,30 @@ impl Task {
         }
         let Some(lease_until) = self.lease_until else { return Ok(false) };
         step.node.clone_from(&self.lease_owner);
-        if all || lease_until <= now {
+        // Renewed up to the end of its time: its worker is alive and slow. Otherwise it has vanished.
+        if self.chunk_is_over(now) && self.chunk_until == Some(lease_until) {
+            return self.run_over(terms, step).map(|()| true);
+        }
+        if (terms.all && self.chunk_until.is_none()) || lease_until <= now {
             self.lose_lease(step)?;
             return Ok(true);
         }
-        let over = self.stop.as_ref().is_some_and(|s| s.at.plus(cancel_grace_ms) <= now);
+        let over = self.stop.as_ref().is_some_and(|s| s.at.plus(terms.cancel_grace_ms) <= now);
         if self.state == State::Cancelling && over {
             self.rob();
             self.enter(Event::GraceOver, step)?;
             return Ok(true);
         }
         Ok(false)
+    }
+
+    /// The time of the chunk is over, and the worker outside that runs it cannot be stopped from here: it is robbed, and the
+    /// chunk counts as a failed attempt.
+    fn run_over(&mut self, terms: &SweepTerms, step: &mut Step) -> Result<(), Refused> {
+        next(self.state, self.under_way(), Event::Retry)?;
+        self.rob();
+        let failure = Failure::new(ErrorKind::Timeout, "timeout", "A step took longer than its limit.");
+        self.end_failed(&failure, (terms.retry, terms.unit_random), step).map(drop)
     }
 
     /// The deadline of the whole task is over.

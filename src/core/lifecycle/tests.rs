@@ -15,6 +15,13 @@ const NOW: Millis = Millis(1_000_000);
 const LEASE_MS: i64 = 30_000;
 const GRACE_MS: i64 = 60_000;
 
+const SWEEP: SweepTerms = SweepTerms {
+    all: false,
+    cancel_grace_ms: GRACE_MS,
+    retry: RetryPolicy { max_attempts: 3, base_ms: 5_000, cap_ms: 300_000 },
+    unit_random: 0.5,
+};
+
 fn fresh() -> Task {
     let caller = Principal { tenant: "t".into(), user: "bob".into(), role: Role::User, scopes: Scope::ALL.to_vec() };
     let click = Submit {
@@ -106,7 +113,7 @@ fn happens(task: &mut Task, event: Event, step: &mut Step) -> bool {
         Event::LeaseLost | Event::LeasesUsedUp => {
             let before = task.reclaims;
             task.reclaims = if event == Event::LeasesUsedUp { limits::RECLAIMS } else { 0 };
-            let swept = task.sweep(true, GRACE_MS, step) == Ok(true);
+            let swept = task.sweep(&SweepTerms { all: true, ..SWEEP }, step) == Ok(true);
             if !swept {
                 task.reclaims = before;
             }
@@ -116,7 +123,7 @@ fn happens(task: &mut Task, event: Event, step: &mut Step) -> bool {
             step.now = step.now.max(NOW.plus(GRACE_MS));
             let before = task.lease_until;
             task.lease_until = before.map(|_| step.now.plus(LEASE_MS));
-            let swept = task.sweep(false, GRACE_MS, step) == Ok(true);
+            let swept = task.sweep(&SWEEP, step) == Ok(true);
             if !swept {
                 task.lease_until = before;
             }
@@ -289,7 +296,7 @@ fn the_eta_counts_neither_a_lost_lease_nor_the_queue_after_a_drain() {
     task.claim("n1", LEASE_MS, &mut Step::at(NOW)).unwrap();
     let report = Reported::parse(&json!({"current": 1})).unwrap();
     task.report(task.fencing_token, &report, &mut Step::at(NOW.plus(4_000)));
-    task.sweep(false, GRACE_MS, &mut Step::at(NOW.plus(LEASE_MS))).unwrap();
+    task.sweep(&SWEEP, &mut Step::at(NOW.plus(LEASE_MS))).unwrap();
     assert_eq!(task.estimator.active_ms(), 4_000, "the time after the last report went with its work");
     let again = NOW.plus(100_000);
     task.claim("n1", LEASE_MS, &mut Step::at(again)).unwrap();

@@ -7,11 +7,12 @@
 //! of them come due at once, the tasks behind them do not wait for the next poll.
 
 use super::super::tx::{CandidateParams, Tx, Under};
-use super::super::{ClaimParams, Claimed, RenewParams, Renewed, Result, Written};
+use super::super::{ClaimParams, Claimed, RenewLent, RenewParams, Renewed, Result, Written};
 use super::packs::{OpenPacks, open};
 use super::work::{Work, slot_key};
 use crate::core::ids::TaskId;
 use crate::core::task::Task;
+use crate::core::transition::Refused;
 use std::collections::{BTreeSet, VecDeque};
 
 /// How many tasks one claim looks at, so that its transaction stays short whatever the queue holds.
@@ -32,7 +33,7 @@ pub async fn claim(mut tx: Box<dyn Tx>, params: &ClaimParams) -> Result<Written<
         for id in ids {
             looked_at.insert(id);
             let pack = work.get(id).and_then(|task| task.pack.clone());
-            if packs.takes(pack.as_ref()) && claim_one(tx.as_mut(), &mut work, id, params).await? {
+            if packs.takes(pack.as_ref()) && claim_one(tx.as_mut(), &mut work, id, params, claimed.len()).await? {
                 packs.claimed(pack.as_ref());
                 claimed.push(id);
             }
@@ -107,8 +108,8 @@ async fn candidates(
     Ok(ids)
 }
 
-/// Whether it was claimed.
-async fn claim_one(tx: &mut dyn Tx, work: &mut Work, id: TaskId, params: &ClaimParams) -> Result<bool> {
+/// Whether it was claimed, as the `n`-th of the claim from 0.
+async fn claim_one(tx: &mut dyn Tx, work: &mut Work, id: TaskId, params: &ClaimParams, n: usize) -> Result<bool> {
     let now = work.step.now;
     let Some(task) = work.get(id).filter(|t| t.claimable() && t.due_at <= now) else { return Ok(false) };
     if task.deadline.is_some_and(|d| d <= now) {
@@ -123,13 +124,29 @@ async fn claim_one(tx: &mut dyn Tx, work: &mut Work, id: TaskId, params: &ClaimP
             return Ok(false);
         }
     }
-    Ok(work.apply(id, |task, step| task.claim(&params.node, params.lease_ms, step)).is_ok())
+    let holder = params.seats.as_ref().and_then(|seats| seats.holders.get(n)).unwrap_or(&params.node);
+    let claimed = work.apply(id, |task, step| {
+        task.claim(holder, params.lease_ms, step)?;
+        if let Some(limit_ms) = params.seats.as_ref().and_then(|seats| seats.chunk_ms.get(&task.action)) {
+            task.lend_chunk(*limit_ms, step);
+        }
+        Ok::<(), Refused>(())
+    });
+    Ok(claimed.is_ok())
 }
 
 /// The verb: lengthens the leases a node holds, in one statement, and brings stop requests back.
 pub async fn renew(mut tx: Box<dyn Tx>, params: &RenewParams) -> Result<Vec<Renewed>> {
     let until = tx.now().await?.plus(params.lease_ms);
     let answer = tx.renew(params, until).await?;
+    tx.commit().await?;
+    Ok(answer)
+}
+
+/// The verb: the same for chunks that workers outside run.
+pub async fn renew_lent(mut tx: Box<dyn Tx>, params: &RenewLent) -> Result<Vec<Renewed>> {
+    let now = tx.now().await?;
+    let answer = tx.renew_lent(params, now, now.plus(params.lease_ms)).await?;
     tx.commit().await?;
     Ok(answer)
 }

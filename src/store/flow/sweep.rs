@@ -5,6 +5,7 @@ use super::super::tx::Tx;
 use super::super::{Result, SweepParams, Written};
 use super::packs::settle_all;
 use super::work::Work;
+use crate::core::lifecycle::SweepTerms;
 
 /// How many waited-for keys one sweep looks at.
 const KEYS_AT_ONCE: usize = 100;
@@ -20,11 +21,15 @@ pub async fn sweep(mut tx: Box<dyn Tx>, params: &SweepParams) -> Result<Written<
     work.load_with_slots(tx.as_mut(), &waited, ids.iter().chain(&strays).copied()).await?;
     let mut swept = 0;
     for id in ids {
-        if work.get(id).is_none() {
-            continue;
-        }
+        let Some(task) = work.get(id) else { continue };
+        let terms = SweepTerms {
+            all: params.all,
+            cancel_grace_ms: params.cancel_grace_ms,
+            retry: params.retries.by_action.get(&task.action).copied().unwrap_or_default(),
+            unit_random: params.retries.unit_random,
+        };
         // A refusal means that the row changed between look and lock; the next sweep sees it as it is.
-        let touched = work.apply(id, |task, step| task.sweep(params.all, params.cancel_grace_ms, step));
+        let touched = work.apply(id, |task, step| task.sweep(&terms, step));
         swept += usize::from(touched.unwrap_or(false));
         work.step.node = None;
     }

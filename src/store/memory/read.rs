@@ -249,6 +249,18 @@ impl Store for MemoryStore {
         Ok(waiting.map(|t| t.due_at).min())
     }
 
+    async fn note_asks(&self, asks: &[(String, String)]) -> Result<()> {
+        let now = self.database_now();
+        self.tables.lock().await.asks.extend(asks.iter().map(|ask| (ask.clone(), now)));
+        Ok(())
+    }
+
+    async fn last_asks(&self, actions: &[String]) -> Result<BTreeMap<(String, String), Millis>> {
+        let tables = self.tables.lock().await;
+        let asked = tables.asks.iter().filter(|((_, action), _)| actions.contains(action));
+        Ok(asked.map(|(name, at)| (name.clone(), *at)).collect())
+    }
+
     async fn put_file(&self, file: FileRow) -> Result<()> {
         let files = &mut self.tables.lock().await.files;
         if files.contains_key(&file.id) {

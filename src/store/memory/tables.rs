@@ -44,6 +44,8 @@ pub(super) struct Tables {
     pub users: BTreeMap<String, User>,
     pub files: BTreeMap<String, FileRow>,
     pub packs: BTreeMap<String, PackRow>,
+    /// When workers last asked, by (tenant, action).
+    pub asks: BTreeMap<(String, String), Millis>,
 }
 
 impl Tables {

@@ -1,7 +1,7 @@
 //! The writing transaction in memory. Holding the tables is the lock.
 
 use super::super::tx::{CandidateParams, Document, DocumentKind, KeyName, KeyRow, PackGate, SlotKey, Tx, Under};
-use super::super::{MarkParams, OwnerHeads, PackRow, RenewParams, Renewed, Result, StoreError};
+use super::super::{MarkParams, OwnerHeads, PackRow, RenewLent, RenewParams, Renewed, Result, StoreError};
 use super::read::markable;
 use super::tables::{Tables, Turn};
 use crate::core::concurrency::KeyUse;
@@ -308,11 +308,29 @@ impl Tx for MemoryTx {
         Ok(answers)
     }
 
+    async fn renew_lent(&mut self, params: &RenewLent, now: Millis, until: Millis) -> Result<Vec<Renewed>> {
+        let mut answers = Vec::with_capacity(params.held.len());
+        for (id, token) in &params.held {
+            let lent = self.tables.task(*id).filter(|t| t.fencing_token == *token && t.under_way());
+            let lent = lent.filter(|t| params.tenant.as_ref().is_none_or(|tenant| *tenant == t.tenant));
+            let Some((task, end)) = lent.and_then(|t| Some((t, t.chunk_until.filter(|end| *end > now)?))) else {
+                answers.push(Renewed::Stale);
+                continue;
+            };
+            let asked = matches!(task.state, State::Pausing | State::Cancelling);
+            answers.push(if asked { Renewed::Stop } else { Renewed::Ok });
+            let renewed = Task { lease_until: Some(until.min(end)), ..task.clone() };
+            self.set_task(*id, Some(renewed));
+        }
+        Ok(answers)
+    }
+
     async fn overdue(&mut self, now: Millis, all: bool, asked_by: Millis, limit: usize) -> Result<Vec<TaskId>> {
         let t = &self.tables;
         let leases = t.leases.iter().filter(|(until, id)| {
             let asked = |t: &Task| t.state == State::Cancelling && t.stop.as_ref().is_some_and(|s| s.at <= asked_by);
-            all || *until <= now || t.task(*id).is_some_and(asked)
+            let of_a_node = || t.task(*id).is_some_and(|t| t.chunk_until.is_none());
+            *until <= now || (all && of_a_node()) || t.task(*id).is_some_and(asked)
         });
         let deadlines = t.deadlines.iter().take_while(|(deadline, _)| *deadline <= now);
         let ids: BTreeSet<TaskId> = leases.chain(deadlines).map(|(_, id)| *id).collect();

@@ -236,6 +236,29 @@ impl<D: Driver> Store for SqlStore<D> {
         rows.into_iter().next().map_or(Ok(None), |mut r| Ok(r.int()?.map(Millis)))
     }
 
+    async fn note_asks(&self, asks: &[(String, String)]) -> Result<()> {
+        let mut asks = asks.to_vec();
+        asks.sort();
+        asks.dedup();
+        if asks.is_empty() {
+            return Ok(());
+        }
+        let mut session = self.driver.begin().await?;
+        let now = session.now().await?;
+        session.run(&self.driver.statements().note_asks, values![owner_names(&asks), now]).await?;
+        session.commit().await
+    }
+
+    async fn last_asks(&self, actions: &[String]) -> Result<BTreeMap<(String, String), Millis>> {
+        let rows = self.driver.rows(&self.driver.statements().last_asks, values![actions]).await?;
+        let mut asks = BTreeMap::new();
+        for mut r in rows {
+            let name = (r.text()?.unwrap_or_default(), r.text()?.unwrap_or_default());
+            asks.insert(name, Millis(r.int()?.unwrap_or_default()));
+        }
+        Ok(asks)
+    }
+
     async fn put_file(&self, file: FileRow) -> Result<()> {
         let values = values![
             file.id,

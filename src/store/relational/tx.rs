@@ -4,7 +4,7 @@ use super::super::row::{self, Columns};
 use super::super::sql::{Statements, like};
 use super::super::tx::{CandidateParams, Document, KeyName, KeyRow, PackGate, SlotKey, Tx, Under};
 use super::super::value::{self, Batch, values};
-use super::super::{Mark, MarkParams, PackRow, RenewParams, Renewed, Result, StoreError, Took, Usual};
+use super::super::{Mark, MarkParams, PackRow, RenewLent, RenewParams, Renewed, Result, StoreError, Took, Usual};
 use super::driver::Session;
 use crate::core::concurrency::KeyUse;
 use crate::core::effect::Effect;
@@ -307,20 +307,17 @@ impl<S: Session> Tx for SqlTx<S> {
         if params.held.is_empty() {
             return Ok(Vec::new());
         }
-        let held = Batch::of(&params.held, |(id, token), to| {
-            to.text(Some(&id.to_string()));
-            to.int(Some(token.0));
-        });
-        let mut renewed = BTreeMap::new();
-        for mut r in self.session.rows(&self.statements.renew, values![until, params.node.as_str(), held]).await? {
-            let id = row::task_id(&r.text()?.unwrap_or_default())?;
-            let token = FencingToken(r.int()?.unwrap_or_default());
-            let state = r.text()?.as_deref().and_then(State::parse);
-            let asked = matches!(state, Some(State::Pausing | State::Cancelling));
-            renewed.insert((id, token), if asked { Renewed::Stop } else { Renewed::Ok });
+        let values = values![until, params.node.as_str(), held_names(&params.held)];
+        renewed(self.session.rows(&self.statements.renew, values).await?, &params.held)
+    }
+
+    async fn renew_lent(&mut self, params: &RenewLent, now: Millis, until: Millis) -> Result<Vec<Renewed>> {
+        if params.held.is_empty() {
+            return Ok(Vec::new());
         }
-        // By id and token: a node may still hold a chunk of a task that it has lost and claimed anew.
-        Ok(params.held.iter().map(|held| renewed.get(held).copied().unwrap_or(Renewed::Stale)).collect())
+        let values = values![until, now, params.tenant.clone(), held_names(&params.held)];
+        let rows = self.session.rows(&self.statements.renew_lent, values).await?;
+        renewed(rows, &params.held)
     }
 
     async fn overdue(&mut self, now: Millis, all: bool, asked_by: Millis, limit: usize) -> Result<Vec<TaskId>> {
@@ -361,6 +358,28 @@ impl<S: Session> Tx for SqlTx<S> {
     async fn commit(self: Box<Self>) -> Result<()> {
         self.session.commit().await
     }
+}
+
+/// Leases by task and token.
+fn held_names(held: &[(TaskId, FencingToken)]) -> Batch {
+    Batch::of(held, |(id, token), to| {
+        to.text(Some(&id.to_string()));
+        to.int(Some(token.0));
+    })
+}
+
+/// The answer for each lease that was to be lengthened, from the rows of those that were. By id and token: a holder may still
+/// hold a chunk of a task that it has lost and claimed anew.
+fn renewed<C: Columns>(rows: Vec<C>, held: &[(TaskId, FencingToken)]) -> Result<Vec<Renewed>> {
+    let mut renewed = BTreeMap::new();
+    for mut r in rows {
+        let id = row::task_id(&r.text()?.unwrap_or_default())?;
+        let token = FencingToken(r.int()?.unwrap_or_default());
+        let state = r.text()?.as_deref().and_then(State::parse);
+        let asked = matches!(state, Some(State::Pausing | State::Cancelling));
+        renewed.insert((id, token), if asked { Renewed::Stop } else { Renewed::Ok });
+    }
+    Ok(held.iter().map(|held| renewed.get(held).copied().unwrap_or(Renewed::Stale)).collect())
 }
 
 /// What the statements are given that find tasks for a mark by its filter.

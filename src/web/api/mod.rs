@@ -16,6 +16,8 @@ pub mod progress;
 pub mod records;
 pub mod submit;
 pub mod tasks;
+pub mod worker;
+mod worker_items;
 
 use super::state::AppState;
 use utoipa_axum::router::OpenApiRouter;
@@ -45,6 +47,11 @@ pub fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(notifications::seen))
         .routes(routes!(notifications::read))
         .routes(routes!(notifications::archive))
+        .routes(routes!(worker::claim))
+        .routes(routes!(worker::commit))
+        .routes(routes!(worker::progress))
+        .routes(routes!(worker::log))
+        .routes(routes!(worker::renew))
         .routes(routes!(super::ws::connect))
         .merge(callbacks())
 }

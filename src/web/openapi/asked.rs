@@ -243,3 +243,106 @@ pub enum LogLine {
         message: String,
     },
 }
+
+/// What a worker asks for.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub struct ClaimBody {
+    /// The actions that it can run; each with `handler = { pull = true }`.
+    #[schema(min_items = 1, max_items = 1000)]
+    actions: Vec<String>,
+    /// At most so many chunks.
+    #[schema(minimum = 1, maximum = 100, default = 1)]
+    max: Option<i64>,
+    /// How long to wait for the first one.
+    #[schema(minimum = 0, maximum = 60000, default = 20000)]
+    wait_ms: Option<i64>,
+    /// Its name, for people, at most 100 characters; else that of the key's user.
+    worker: Option<String>,
+}
+
+/// Outcomes of chunks.
+#[derive(ToSchema)]
+pub struct CommitBody {
+    /// At most 500.
+    #[schema(max_items = 500)]
+    items: Vec<CommitItem>,
+}
+
+/// The outcome of one chunk.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub struct CommitItem {
+    /// The task.
+    task: TaskId,
+    /// As it came with the chunk.
+    fencing_token: i64,
+    /// The number of the chunk.
+    chunk: i64,
+    /// The outcome, as every handler's.
+    outcome: serde_json::Value,
+}
+
+/// Progress of chunks under way.
+#[derive(ToSchema)]
+pub struct ProgressBody {
+    /// At most 500.
+    #[schema(max_items = 500)]
+    items: Vec<ProgressItem>,
+}
+
+/// Progress of one chunk.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub struct ProgressItem {
+    /// The task.
+    task: TaskId,
+    /// As it came with the chunk.
+    fencing_token: i64,
+    /// The number of the chunk.
+    chunk: Option<i64>,
+    /// `current`, `total`, `unit`, `phase`, `message`: what is left out stays as it is.
+    progress: serde_json::Value,
+}
+
+/// Log lines of chunks under way.
+#[derive(ToSchema)]
+pub struct WorkerLogBody {
+    /// At most 500.
+    #[schema(max_items = 500)]
+    items: Vec<WorkerLogItem>,
+}
+
+/// Log lines of one chunk.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub struct WorkerLogItem {
+    /// The task.
+    task: TaskId,
+    /// As it came with the chunk.
+    fencing_token: i64,
+    /// The number of the chunk.
+    chunk: Option<i64>,
+    /// At most 1,000: texts, or objects with `message` and `level`.
+    lines: Vec<serde_json::Value>,
+}
+
+/// Leases to lengthen.
+#[derive(ToSchema)]
+pub struct RenewBody {
+    /// At most 500.
+    #[schema(max_items = 500)]
+    items: Vec<RenewItem>,
+}
+
+/// One lease.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub struct RenewItem {
+    /// The task.
+    task: TaskId,
+    /// As it came with the chunk.
+    fencing_token: i64,
+    /// The number of the chunk.
+    chunk: Option<i64>,
+}

@@ -15,3 +15,4 @@ mod reads;
 mod rights;
 mod slow;
 mod submit;
+mod worker;

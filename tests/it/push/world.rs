@@ -222,6 +222,7 @@ impl World {
             limit: 100,
             lease_ms: 600_000,
             after_tenant: None,
+            seats: None,
         };
         let claimed = self.tell(self.store.claim(params).await.unwrap(), true);
         claimed.iter().map(|c| (c.task.id, c.task.fencing_token)).collect()

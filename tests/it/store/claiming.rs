@@ -270,7 +270,7 @@ async fn a_sweep_takes_expired_leases_in_every_state_and_no_others(f: &Fixture) 
     }
     assert!(f.get(id(0)).await.claimable() && f.get(id(3)).await.under_way());
     assert_eq!(f.sweep().await, 0);
-    let limited = SweepParams { limit: 2, all: true, cancel_grace_ms: GRACE_MS };
+    let limited = SweepParams { limit: 2, all: true, cancel_grace_ms: GRACE_MS, retries: Default::default() };
     f.claim(1).await;
     f.submit((0..3).map(|_| click()).collect()).await;
     f.claim(3).await;
@@ -280,7 +280,7 @@ async fn a_sweep_takes_expired_leases_in_every_state_and_no_others(f: &Fixture) 
 async fn at_start_every_lease_is_taken(f: &Fixture) {
     f.submit((0..3).map(|_| click()).collect()).await;
     let claimed = f.claim(3).await;
-    let at_start = SweepParams { limit: 500, all: true, cancel_grace_ms: GRACE_MS };
+    let at_start = SweepParams { limit: 500, all: true, cancel_grace_ms: GRACE_MS, retries: Default::default() };
     assert_eq!(f.heard(f.store.sweep(at_start).await.unwrap()), 3);
     assert_eq!(f.claim(3).await.len(), 3);
     assert_eq!(f.renew("n1", &claimed.iter().collect::<Vec<_>>()).await, [Renewed::Stale; 3]);

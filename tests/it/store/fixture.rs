@@ -250,7 +250,7 @@ impl Fixture {
     }
 
     pub async fn sweep(&self) -> usize {
-        let params = SweepParams { limit: 500, all: false, cancel_grace_ms: GRACE_MS };
+        let params = SweepParams { limit: 500, all: false, cancel_grace_ms: GRACE_MS, retries: Default::default() };
         self.heard(self.store.sweep(params).await.unwrap())
     }
 
@@ -299,6 +299,7 @@ pub fn claim_params(node: &str, limit: usize) -> ClaimParams {
         limit,
         lease_ms: LEASE_MS,
         after_tenant: None,
+        seats: None,
     }
 }
 

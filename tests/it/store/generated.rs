@@ -184,7 +184,12 @@ impl Known {
                 held.dedup();
                 Step::Renew(RenewParams { node: dice.one(&["n1", "n2"]).into(), held, lease_ms: LEASE_MS })
             }
-            9 => Step::Sweep(SweepParams { limit: 500, all: dice.of(5) == 0, cancel_grace_ms: GRACE_MS }),
+            9 => Step::Sweep(SweepParams {
+                limit: 500,
+                all: dice.of(5) == 0,
+                cancel_grace_ms: GRACE_MS,
+                retries: Default::default(),
+            }),
             10 | 11 => {
                 let asks = [Ask::Cancel, Ask::Pause, Ask::Resume, Ask::Resume, Ask::ForceCancel];
                 let ask = |dice: &mut Dice| AskParams {

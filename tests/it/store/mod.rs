@@ -7,6 +7,7 @@ mod claiming;
 mod fixture;
 mod generated;
 mod invariants;
+mod lent;
 mod logs;
 mod migrations;
 mod packs;

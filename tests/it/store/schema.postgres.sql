@@ -187,6 +187,7 @@ CREATE TABLE taskbell_tasks (
     rank bigint NOT NULL,
     active bigint NOT NULL,
     pack text COLLATE C,
+    chunk_until bigint,
     PRIMARY KEY (id),
     CHECK (((active = 0) = (finished_at IS NOT NULL))),
     CHECK (((active = 1) OR ((lease_until IS NULL) AND (slot_held = 0) AND (gated = 0))))
@@ -232,4 +233,11 @@ CREATE TABLE taskbell_users (
     created_at bigint NOT NULL,
     updated_at bigint NOT NULL,
     PRIMARY KEY (name)
+);
+
+CREATE TABLE taskbell_worker_asks (
+    action text COLLATE C NOT NULL,
+    tenant text COLLATE C NOT NULL,
+    asked_at bigint NOT NULL,
+    PRIMARY KEY (action, tenant)
 );

@@ -173,7 +173,7 @@ CREATE TABLE taskbell_tasks (
     -- Derived by the core and stored, so that indexes can be partial: may be claimed; order of claims; not ended.
     claimable INTEGER NOT NULL,
     rank INTEGER NOT NULL,
-    active INTEGER NOT NULL, pack TEXT,
+    active INTEGER NOT NULL, pack TEXT, chunk_until INTEGER,
     -- An ended task has an end and no lease; an unfinished one has none.
     CHECK ((active = 0) = (finished_at IS NOT NULL)),
     CHECK (active = 1 OR (lease_until IS NULL AND slot_held = 0 AND gated = 0))
@@ -219,4 +219,11 @@ CREATE TABLE taskbell_users (
     password TEXT NOT NULL,
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE taskbell_worker_asks (
+    action TEXT NOT NULL,
+    tenant TEXT NOT NULL,
+    asked_at INTEGER NOT NULL,
+    PRIMARY KEY (action, tenant)
 ) WITHOUT ROWID;

@@ -139,7 +139,9 @@ async fn works(store: Arc<dyn Store>, node: String, until: Instant, accepted: Ar
 async fn sweeps(store: Arc<dyn Store>, until: Instant) -> Result<usize> {
     let mut rounds = 0;
     while Instant::now() < until || rounds < 2 {
-        store.sweep(SweepParams { limit: 100, all: false, cancel_grace_ms: GRACE_MS }).await?;
+        store
+            .sweep(SweepParams { limit: 100, all: false, cancel_grace_ms: GRACE_MS, retries: Default::default() })
+            .await?;
         rounds += 1;
     }
     Ok(rounds)

@@ -147,7 +147,7 @@ async fn what_was_answered_is_there_for_the_next_process(f: &Fixture) {
     assert_eq!(next.epoch(), f.store.epoch());
     let before = all_tasks(f.store.as_ref()).await;
     assert_eq!(all_tasks(next.as_ref()).await, before);
-    let at_start = SweepParams { limit: 500, all: true, cancel_grace_ms: GRACE_MS };
+    let at_start = SweepParams { limit: 500, all: true, cancel_grace_ms: GRACE_MS, retries: Default::default() };
     assert_eq!(f.heard(next.sweep(at_start).await.unwrap()), 1);
     let claimed = f.heard(next.claim(claim_params("n2", 10)).await.unwrap());
     assert_eq!(claimed.iter().map(|c| c.task.id).collect::<Vec<_>>(), [id], "what was paused stays paused");
@@ -187,7 +187,9 @@ async fn write_all_kinds(store: Arc<dyn Store>, writer: usize) -> Result<usize, 
         let ends = claimed.iter().map(|c| ended(c, done())).collect();
         let answers = store.commit(ends).await?.answer;
         done_count += answers.iter().filter(|c| matches!(c.ended, Ended::Applied { .. })).count();
-        store.sweep(SweepParams { limit: 100, all: false, cancel_grace_ms: GRACE_MS }).await?;
+        store
+            .sweep(SweepParams { limit: 100, all: false, cancel_grace_ms: GRACE_MS, retries: Default::default() })
+            .await?;
         let (tenant, owner) = ("acme".to_owned(), "bob".to_owned());
         let (states, ids) = (Vec::new(), Vec::new());
         store

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 use taskbell::app::clock::SystemRng;
-use taskbell::core::action::{Action, CancelRight, ConcurrencyRule, IdempotencyRule, OnConflict, Policy};
+use taskbell::core::action::{Action, CancelRight, ConcurrencyRule, HandlerRef, IdempotencyRule, OnConflict, Policy};
 use taskbell::core::principal::{Principal, Role, Scope};
 use taskbell::core::resolve::Resolver;
 use taskbell::core::task::Hold;
@@ -150,6 +150,11 @@ fn concurrent(key: &str, slot: &str, policy: Policy) -> Action {
     Action { concurrency: Some(rule), ..action(key) }
 }
 
+/// An action whose chunks workers fetch.
+fn pulled(key: &str) -> Action {
+    Action { handler: HandlerRef::Pull, ..action(key) }
+}
+
 fn actions() -> Vec<(Action, Arc<dyn Handler>)> {
     let ok =
         || closure(|_| async { answer(json!({"hasMore": false, "result": {"done": true}, "current": 3, "total": 3})) });
@@ -174,6 +179,8 @@ fn actions() -> Vec<(Action, Arc<dyn Handler>)> {
         (Action { idempotency: keys(OnConflict::Reject), ..action("key-rejects") }, rest()),
         (Action { record: Some("import".into()), ..action("on-imports") }, rest()),
         (Action { cancel: CancelRight::Operator, ..action("operators-cancel") }, rest()),
+        (pulled("pulled"), ok()),
+        (Action { chunk_timeout_ms: 1_500, ..pulled("pulled-soon") }, ok()),
         (concurrent("named", "{request}", Policy::Wait), rest()),
         (concurrent("rejects", "rejects", Policy::Reject), rest()),
         (concurrent("skips", "skips", Policy::Skip), rest()),
@@ -219,6 +226,7 @@ impl Api {
             files: node.files.clone(),
             commands: node.commands.clone(),
             chunk_calls: node.engine.chunk_calls(),
+            workers: node.workers.clone(),
             resolver: Resolver::new(node.catalogue.clone()).unwrap(),
             catalogue: node.catalogue.clone(),
             hub,
@@ -256,6 +264,11 @@ impl Api {
     /// A user.
     pub async fn alice(&self) -> Client {
         self.caller("alice", Role::User).await
+    }
+
+    /// A worker of a tenant.
+    pub async fn worker(&self, tenant: &str) -> Client {
+        self.with(Principal { scopes: vec![Scope::Worker], ..principal(tenant, "worker", Role::User) }).await
     }
 
     /// An operator.

@@ -19,6 +19,7 @@ use taskbell::core::submit::{Submit, Submitted};
 use taskbell::core::task::{State, Task};
 use taskbell::core::view::Catalogue;
 use taskbell::engine::commands::Commands;
+use taskbell::engine::commands::workers::{WorkerParts, WorkerSettings, Workers};
 use taskbell::engine::logbook::Logbook;
 use taskbell::engine::{Engine, EngineParts, EngineSettings};
 use taskbell::handler::{ChunkContext, Handler, HandlerError, Registry};
@@ -26,6 +27,7 @@ use taskbell::store::files::Files;
 use taskbell::store::logs::{LogLimits, MemoryLogs};
 use taskbell::store::{Reach, Store};
 use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
 /// How long a test waits for something that takes well under a second.
 pub const SOON: Duration = Duration::from_secs(10);
@@ -167,6 +169,7 @@ pub struct Node {
     pub bus: LocalBus,
     pub catalogue: Arc<Catalogue>,
     pub commands: Commands,
+    pub workers: Workers,
     pub engine: Engine,
 }
 
@@ -212,7 +215,8 @@ impl Node {
         let clock = Arc::new(SystemClock::default());
         let logs = Arc::new(MemoryLogs::new(LogLimits::default()));
         let actions: Vec<Action> = handlers.iter().map(|(a, _)| a.clone()).collect();
-        let registry = Registry::new(handlers.into_iter().map(|(a, h)| (a.key, h)));
+        let own = handlers.into_iter().filter(|(a, _)| a.handler != HandlerRef::Pull);
+        let registry = Registry::new(own.map(|(a, h)| (a.key, h)));
         let commands = Commands::new(store.clone(), bus.clone(), wake.clone());
         let files = Files::in_folder(&folder.join("files"), store.clone()).unwrap();
         let catalogue = Arc::new(Catalogue {
@@ -220,10 +224,27 @@ impl Node {
             open_records: HashSet::from(["shared".to_owned()]),
             ..Catalogue::default()
         });
+        let logbook = Logbook::start(logs.clone(), bus.clone(), clock.clone(), Redactor::new([]));
+        let workers = Workers::start(WorkerParts {
+            store: store.clone(),
+            bus: bus.clone(),
+            wake: wake.clone(),
+            logbook: logbook.clone(),
+            catalogue: catalogue.clone(),
+            clock: clock.clone(),
+            rng: Arc::new(SystemRng),
+            settings: WorkerSettings {
+                lease_ms: settings.lease_ms,
+                poll_ms: settings.poll_ms,
+                cancel_grace_ms: settings.cancel_grace_ms,
+                sweep_ms: None,
+            },
+            closing: CancellationToken::new(),
+        });
         let engine = Engine::start(EngineParts {
             store: store.clone(),
             files: files.clone(),
-            logbook: Logbook::start(logs.clone(), bus.clone(), clock.clone(), Redactor::new([])),
+            logbook,
             bus: bus.clone(),
             wake,
             registry,
@@ -234,7 +255,7 @@ impl Node {
         })
         .await
         .unwrap();
-        Self { store, logs, files, bus, catalogue, commands, engine }
+        Self { store, logs, files, bus, catalogue, commands, workers, engine }
     }
 
     /// Clicks; the task's id.

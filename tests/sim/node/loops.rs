@@ -49,6 +49,7 @@ async fn fill_places(node: &Arc<Node>, after_tenant: &mut Option<String>) -> boo
         limit: free,
         lease_ms: LEASE_MS,
         after_tenant: after_tenant.clone(),
+        seats: None,
     };
     let Ok(written) = node.store.claim(params).await else { return false };
     let lease_end = claimed_at + LEASE_MS.unsigned_abs();
@@ -92,7 +93,12 @@ pub(super) async fn heartbeat(node: Arc<Node>) {
 /// Takes what time has undone.
 pub(super) async fn sweep(node: Arc<Node>) {
     loop {
-        let params = SweepParams { limit: SWEEP_AT_ONCE, all: false, cancel_grace_ms: CANCEL_GRACE_MS };
+        let params = SweepParams {
+            limit: SWEEP_AT_ONCE,
+            all: false,
+            cancel_grace_ms: CANCEL_GRACE_MS,
+            retries: Default::default(),
+        };
         if let Ok(written) = node.store.sweep(params).await {
             node.announce(written);
         }

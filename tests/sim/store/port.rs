@@ -14,8 +14,8 @@ use taskbell::core::view::Documents;
 use taskbell::store::tx::Tx;
 use taskbell::store::{
     AskParams, Asked, Capabilities, Center, ChunkCommit, ClaimParams, Claimed, Committed, Counts, FileRow, ListParams,
-    MarkParams, OwnerHeads, Page, Reach, RenewParams, Renewed, Report, Result, Store, StoreError, SweepParams, Usual,
-    Written, flow,
+    MarkParams, OwnerHeads, Page, Reach, RenewLent, RenewParams, Renewed, Report, Result, Store, StoreError,
+    SweepParams, Usual, Written, flow,
 };
 
 /// How often a verb begins anew after a conflict.
@@ -86,6 +86,10 @@ impl Store for FaultyStore {
 
     async fn renew(&self, params: RenewParams) -> Result<Vec<Renewed>> {
         settled!(self, _again, |tx| flow::claim::renew(tx, &params))
+    }
+
+    async fn renew_lent(&self, params: RenewLent) -> Result<Vec<Renewed>> {
+        settled!(self, _again, |tx| flow::claim::renew_lent(tx, &params))
     }
 
     async fn sweep(&self, params: SweepParams) -> Result<Written<usize>> {
@@ -162,6 +166,14 @@ impl Store for FaultyStore {
 
     async fn next_due(&self) -> Result<Option<Millis>> {
         read!(self.next_due())
+    }
+
+    async fn note_asks(&self, asks: &[(String, String)]) -> Result<()> {
+        read!(self.note_asks(asks))
+    }
+
+    async fn last_asks(&self, actions: &[String]) -> Result<BTreeMap<(String, String), Millis>> {
+        read!(self.last_asks(actions))
     }
 
     async fn put_file(&self, file: FileRow) -> Result<()> {

@@ -19,7 +19,7 @@ use taskbell::core::task::{Task, TimelineEvent};
 use taskbell::core::time::Millis;
 use taskbell::core::view::Documents;
 use taskbell::store::tx::{CandidateParams, Document, DocumentKind, KeyName, KeyRow, PackGate, SlotKey, Tx, Under};
-use taskbell::store::{MarkParams, PackRow, RenewParams, Renewed, Result};
+use taskbell::store::{MarkParams, PackRow, RenewLent, RenewParams, Renewed, Result};
 
 /// The number by which a chunk asks the business table to refuse its rows.
 pub const REFUSED: i64 = -1;
@@ -229,6 +229,11 @@ impl Tx for FaultyTx {
         let kept = params.held.iter().zip(&answers).filter(|(_, answer)| **answer != Renewed::Stale);
         self.changes.renewed.extend(kept.map(|((id, _), _)| (*id, until)));
         Ok(answers)
+    }
+
+    async fn renew_lent(&mut self, params: &RenewLent, now: Millis, until: Millis) -> Result<Vec<Renewed>> {
+        self.next(false).await?;
+        self.tx.renew_lent(params, now, until).await
     }
 
     async fn overdue(&mut self, now: Millis, all: bool, asked_by: Millis, limit: usize) -> Result<Vec<TaskId>> {

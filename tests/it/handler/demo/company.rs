@@ -171,6 +171,7 @@ impl Company {
             limit: 1,
             lease_ms: 30_000,
             after_tenant: None,
+            seats: None,
         };
         let claimed = self.store.claim(claim).await.unwrap().answer.pop()?;
         let (task, documents) = (claimed.task, claimed.documents);
@@ -231,7 +232,7 @@ impl Company {
 
     /// What happens when the process is killed and starts again.
     pub async fn kill(&self) {
-        let sweep = SweepParams { limit: 100, all: true, cancel_grace_ms: 60_000 };
+        let sweep = SweepParams { limit: 100, all: true, cancel_grace_ms: 60_000, retries: Default::default() };
         self.store.sweep(sweep).await.unwrap();
     }
 
