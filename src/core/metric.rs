@@ -71,6 +71,7 @@ metrics! {
     LEASES_ENDED "taskbell_leases_ended_total" Counter [] "Chunks that this node dropped because it could not renew their leases.";
     SWEPT "taskbell_swept_total" Counter [] "Tasks that a sweep of this node took from dead owners, out of time or off a cancel.";
     EFFECTS_REFUSED "taskbell_effects_refused_total" Counter [] "Chunks that failed because the database refused what they wrote.";
+    ROWS_LEFT_OUT "taskbell_rows_left_out_total" Counter [] "Tasks that were left out of an answer because this version does not understand their rows.";
     LOG_LINES_DROPPED "taskbell_log_lines_dropped_total" Counter [] "Lines of task logs that had no room or could not be stored.";
     SOCKETS "taskbell_sockets" Gauge [] "Open WebSockets of this node.";
     FRAMES "taskbell_frames_sent_total" Counter ["frame"] "Frames of the push that were written, by their kind.";

@@ -11,7 +11,7 @@ use super::super::{
 };
 use super::SqlStore;
 use super::driver::{Driver, Session as _};
-use super::tx::{SqlTx, documents, named_by_filter, no_documents, owner_names, points, tasks, usual};
+use super::tx::{SqlTx, documents, named_by_filter, no_documents, owner_names, points, understood, usual};
 use crate::core::effect::{Effect, SqlValue};
 use crate::core::ids::{Head, Revision, TaskId};
 use crate::core::picture::Point;
@@ -96,7 +96,7 @@ impl<D: Driver> Store for SqlStore<D> {
     }
 
     async fn tasks(&self, reach: &Reach, ids: &[TaskId]) -> Result<Vec<Task>> {
-        let mut found = tasks(self.driver.rows(&self.driver.statements().tasks_by_id, values![ids]).await?)?;
+        let mut found = understood(self.driver.rows(&self.driver.statements().tasks_by_id, values![ids]).await?)?;
         found.retain(|t| reach.holds(t));
         Ok(found)
     }
@@ -119,27 +119,39 @@ impl<D: Driver> Store for SqlStore<D> {
         }
         let text = params.text.as_deref().map(like);
         let statement = self.driver.statements().list(&params, owner.as_ref());
-        let values = values![
-            params.reach.tenant,
-            owner,
-            states,
-            params.action,
-            params.record.as_ref().map(|r| r.kind.clone()),
-            params.record.map(|r| r.id),
-            text,
-            params.from,
-            params.to,
-            i64::from(params.archived),
-            params.after.map(|a| a.0),
-            params.after.map(|a| a.1.to_string()),
-            params.limit + 1,
-            params.pack,
-        ];
-        let mut items = tasks(self.driver.rows(statement, values).await?)?;
-        let more = items.len() > params.limit;
-        items.truncate(params.limit);
-        let next = items.last().filter(|_| more).map(|t| (row::sort_value(t, params.sort), t.id));
-        Ok(Page { items, next })
+        let record = params.record.as_ref();
+        let mut take = params.limit;
+        loop {
+            let values = values![
+                params.reach.tenant.clone(),
+                owner.clone(),
+                states.clone(),
+                params.action.clone(),
+                record.map(|r| r.kind.clone()),
+                record.map(|r| r.id.clone()),
+                text.clone(),
+                params.from,
+                params.to,
+                i64::from(params.archived),
+                params.after.map(|a| a.0),
+                params.after.map(|a| a.1.to_string()),
+                take + 1,
+                params.pack.clone(),
+            ];
+            let mut rows = self.driver.rows(statement, values).await?;
+            let more = rows.len() > take;
+            rows.truncate(take);
+            let mut items = understood(rows)?;
+            // The next page goes on after a task of this one, so there has to be one.
+            if items.is_empty() && more && take > 0 {
+                take *= 8;
+                continue;
+            }
+            let more = more || items.len() > params.limit;
+            items.truncate(params.limit);
+            let next = items.last().filter(|_| more).map(|t| (row::sort_value(t, params.sort), t.id));
+            return Ok(Page { items, next });
+        }
     }
 
     async fn markable(&self, params: &MarkParams) -> Result<usize> {
@@ -161,7 +173,7 @@ impl<D: Driver> Store for SqlStore<D> {
         let mut seen = BTreeSet::new();
         for statement in [&s.center_active, &s.center_unseen, &s.center_newest] {
             let rows = look.rows(statement, values![tenant, owner, CENTER_ITEMS + 1]).await?;
-            found.extend(tasks(rows)?.into_iter().filter(|t| seen.insert(t.id)));
+            found.extend(understood(rows)?.into_iter().filter(|t| seen.insert(t.id)));
         }
         let reach = Reach { tenant: Some(tenant.to_owned()), owner: Some(owner.to_owned()) };
         let counts = self.counts_of(&mut look, &reach, false).await?;
@@ -193,7 +205,7 @@ impl<D: Driver> Store for SqlStore<D> {
             to.int(Some(head.0));
         });
         let rows = self.driver.rows(&self.driver.statements().changed, values![since, most]).await?;
-        Ok(rows.into_iter().filter_map(|mut r| row::decode(&mut r).ok()).collect())
+        understood(rows)
     }
 
     async fn revisions(&self, ids: &[TaskId]) -> Result<BTreeMap<TaskId, Revision>> {

@@ -10,14 +10,17 @@ use crate::core::concurrency::KeyUse;
 use crate::core::effect::Effect;
 use crate::core::eta::{Estimator, UnitPrior};
 use crate::core::ids::{FencingToken, Head, TaskId};
+use crate::core::metric;
 use crate::core::picture::Point;
 use crate::core::submit::KeyKind;
 use crate::core::task::{State, Task, TimelineEvent};
 use crate::core::time::Millis;
 use crate::core::view::Documents;
 use async_trait::async_trait;
+use metrics::counter;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Once;
 
 /// An open transaction.
 pub(super) struct SqlTx<S> {
@@ -30,6 +33,26 @@ pub(super) struct SqlTx<S> {
 /// Rows as tasks.
 pub(super) fn tasks(rows: Vec<impl Columns>) -> Result<Vec<Task>> {
     rows.into_iter().map(|mut r| row::decode(&mut r)).collect()
+}
+
+/// The same without those that this version does not understand, which a newer one wrote: what others wait for must not fail
+/// with them, and nobody changes them. Counted, and told once.
+pub(super) fn understood(rows: Vec<impl Columns>) -> Result<Vec<Task>> {
+    static TOLD: Once = Once::new();
+    let mut found = Vec::with_capacity(rows.len());
+    for mut r in rows {
+        match row::decode(&mut r) {
+            Ok(task) => found.push(task),
+            Err(StoreError::Corrupt(reason)) => {
+                counter!(metric::ROWS_LEFT_OUT).increment(1);
+                TOLD.call_once(|| {
+                    tracing::warn!("Tasks are left out of answers, a newer version may have written them: {reason}")
+                });
+            }
+            Err(other) => return Err(other),
+        }
+    }
+    Ok(found)
 }
 
 /// Rows of (task, kind, body) as documents.
@@ -244,7 +267,7 @@ impl<S: Session> Tx for SqlTx<S> {
 
     async fn candidates(&mut self, params: CandidateParams<'_>) -> Result<Vec<Task>> {
         let values = values![params.tenant, params.now, params.actions, params.limit, params.packs];
-        let mut found = tasks(self.session.rows(&self.statements.candidates, values).await?)?;
+        let mut found = understood(self.session.rows(&self.statements.candidates, values).await?)?;
         // Taking a slot, or giving one up because time is over, changes the key. One that holds its slot only goes on.
         let changes = |t: &Task| !t.slot_held || t.deadline.is_some_and(|d| d <= params.now);
         let key = |t: &Task| t.concurrency.as_ref().map(|c| (t.tenant.clone(), c.key.clone()));
@@ -330,13 +353,13 @@ impl<S: Session> Tx for SqlTx<S> {
         let (tenant, owner) = (params.tenant.as_str(), params.owner.as_str());
         if !params.ids.is_empty() {
             let values = values![tenant, owner, params.ids.as_slice(), word(params.mark), limit];
-            return tasks(self.session.rows(&self.statements.markable_by_id, values).await?);
+            return understood(self.session.rows(&self.statements.markable_by_id, values).await?);
         }
         let statement = match params.mark {
             Mark::Seen => &self.statements.markable_unseen,
             Mark::Read | Mark::Archived => &self.statements.markable_up_to,
         };
-        tasks(self.session.rows(statement, named_by_filter(params, limit)).await?)
+        understood(self.session.rows(statement, named_by_filter(params, limit)).await?)
     }
 
     async fn run_effects(&mut self, effects: &[Effect]) -> Result<Option<String>> {

@@ -10,6 +10,7 @@ mod invariants;
 mod lent;
 mod logs;
 mod migrations;
+mod newer;
 mod packs;
 mod pictures;
 mod reading;

@@ -34,7 +34,8 @@ store_suite! {
     files_are_kept_found_and_forgotten_when_their_time_is_over
 }
 
-async fn ids_of(f: &Fixture, params: ListParams) -> Vec<TaskId> {
+/// All pages of a list, one after the other.
+pub async fn ids_of(f: &Fixture, params: ListParams) -> Vec<TaskId> {
     let (mut ids, mut after) = (Vec::new(), params.after);
     loop {
         let page = f.store.list(ListParams { after, ..params.clone() }).await.unwrap();
