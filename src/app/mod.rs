@@ -10,6 +10,7 @@ pub mod clock;
 mod http;
 pub mod lock;
 mod open;
+pub mod pack_tables;
 mod push_limits;
 mod web_settings;
 pub mod words;
@@ -19,6 +20,7 @@ use crate::bus::listen::Link;
 use crate::bus::redis::{Relay, Server};
 use crate::config::{Engine as EngineSection, Faults, Loaded, Settings, Visibility};
 use crate::core::action::{Action, Actions, HandlerRef};
+use crate::core::principal;
 use crate::core::resolve::Resolver;
 use crate::core::time::Rng as _;
 use crate::core::view::Catalogue;
@@ -315,8 +317,8 @@ fn registry(
                 let timeout = Duration::from_millis(action.chunk_timeout_ms.unsigned_abs());
                 let script = ScriptHandler::new(path, action.budgets, timeout, pool.clone())
                     .map_err(|e| StartError::Action(format!("action `{}`: {}: {e}", action.key, path.display())))?;
-                Some(Arc::new(script.with_library(library.clone()).with_outbound(way_out.outbound.clone()))
-                    as Arc<dyn Handler>)
+                let script = script.with_library(library.clone()).with_outbound(way_out.outbound.clone());
+                Some(Arc::new(script.with_user_level(user_level(action))) as Arc<dyn Handler>)
             }
             (HandlerRef::Script(_) | HandlerRef::Pull, _) => None,
             (HandlerRef::Http { url, keys }, _) => Some(way_out.handler(action, url, keys)),
@@ -325,6 +327,16 @@ fn registry(
         handlers.push((action.key.clone(), handler.ok_or_else(missing)?));
     }
     Ok(Registry::new(handlers))
+}
+
+/// How high whoever may start an action stands at least, on the scale that scripts of the V8 form know: handlers run with their
+/// own rights, and the action has looked at those of the caller.
+fn user_level(action: &Action) -> u32 {
+    match action.roles.iter().min() {
+        None | Some(principal::Role::User) => 1,
+        Some(principal::Role::Operator) => 999,
+        Some(principal::Role::Admin | principal::Role::Platform) => 9_999,
+    }
 }
 
 fn catalogue(loaded: &Loaded, actions: Vec<Action>) -> Catalogue {

@@ -13,6 +13,7 @@ pub mod demo;
 pub mod http;
 pub mod native;
 pub mod script;
+pub mod tables;
 
 pub use context::{ChunkContext, ChunkHost, ChunkIn, Counted, FileContent, TaskInfo};
 

@@ -82,7 +82,11 @@ fn failure(code: &Value, answer: &Value) -> Failure {
     let message =
         message.map_or_else(|| format!("The handler answered Code {shown} without a message."), str::to_owned);
     let limit = append.and_then(|a| a.get("V8Limit")).and_then(|l| l.get("Code")).and_then(Value::as_str);
-    let kind = if retryable { ErrorKind::Handler } else { ErrorKind::Permanent };
+    let kind = match (limit, retryable) {
+        (Some(_), _) => ErrorKind::Budget,
+        (None, true) => ErrorKind::Handler,
+        (None, false) => ErrorKind::Permanent,
+    };
     let mut failure = Failure::new(kind, limit.unwrap_or(&format!("code-{shown}")), message);
     failure.retryable = retryable;
     failure.detail = places[1..]

@@ -9,12 +9,13 @@ use super::calls::{self, Called, Caller, Reply};
 use super::library::Library;
 use super::limits;
 use super::pool::Lent;
-use super::protocol::{Came, Fault, FromChild, Run, Thrown, ToChild};
+use super::protocol::{Came, Fault, FromChild, Run, Thrown, ToChild, World};
 use crate::core::budget::{Budget, Budgets, Spent};
 use crate::core::chunk::{Failure, Outcome};
 use crate::core::json::{self, JsonFault};
 use crate::core::progress::{FieldFault, Reported};
 use crate::core::task::{ErrorKind, limits as core_limits};
+use crate::handler::tables::ChunkTables;
 use crate::handler::{ChunkContext, HandlerError};
 use crate::outbound::{AllowList, Outbound};
 use bytes::Bytes;
@@ -38,6 +39,8 @@ pub(super) struct Drive<'a> {
     pub library: &'a Library,
     pub outbound: Option<&'a Outbound>,
     pub hosts: Option<&'a AllowList>,
+    pub tables: Option<&'a ChunkTables>,
+    pub world: World,
 }
 
 /// What a process answered, and whether it can be used again.
@@ -61,7 +64,7 @@ impl Drive<'_> {
             Err(_) => Err(Fault::Budget(self.spent(Budget::Timeout, millis(began_at.elapsed()), String::new()))),
         };
         match said {
-            Ok(answer) => self.outcome(&answer),
+            Ok(answer) => self.settled(&answer).await,
             Err(fault) => Err(HandlerError::Failed(Box::new(self.failure(fault)))),
         }
     }
@@ -73,6 +76,7 @@ impl Drive<'_> {
             chunk: self.cx.chunk_in().clone(),
             budgets: self.budgets,
             time_ms: millis(self.timeout),
+            world: self.world.clone(),
         };
         child.send(&ToChild::Run(Box::new(run)), self.source).await?;
         let now = Instant::now();
@@ -82,6 +86,7 @@ impl Drive<'_> {
             library: self.library,
             outbound: self.outbound,
             hosts: self.hosts,
+            tables: self.tables,
         };
         let mut calls = FuturesUnordered::new();
         let mut logged_bytes = 0;
@@ -133,7 +138,19 @@ impl Drive<'_> {
         }
     }
 
-    fn outcome(&self, answer: &[u8]) -> Result<Outcome, HandlerError> {
+    /// The outcome of an answer, after what the chunk changed in tables is committed with it. A failure commits nothing.
+    async fn settled(&self, answer: &[u8]) -> Result<Outcome, HandlerError> {
+        let outcome = self.outcome(answer)?;
+        let Some(tables) = self.tables.filter(|_| !matches!(outcome, Outcome::Fail(_))) else { return Ok(outcome) };
+        match tables.commit(self.cx.chunk_in(), &String::from_utf8_lossy(answer)).await? {
+            None => Ok(outcome),
+            // The same chunk has ended elsewhere; what it said there counts.
+            Some(answer) => self.outcome(answer.as_bytes()),
+        }
+    }
+
+    /// The outcome of an answer that this chunk, or an earlier run of it, has given.
+    pub fn outcome(&self, answer: &[u8]) -> Result<Outcome, HandlerError> {
         let bad =
             |reason: String| HandlerError::Failed(Box::new(Failure::new(ErrorKind::BadOutcome, "bad-outcome", reason)));
         // One level is the outcome's own. U+0000 is replaced in what is told; documents are held against it by themselves.
@@ -144,7 +161,8 @@ impl Drive<'_> {
         let answer: Value = serde_json::from_slice(answer).map_err(|error| bad(format!("outcome: {error}")))?;
         if answer.is_null() {
             return Err(bad(
-                "outcome: the script returned nothing; an object with `hasMore` or `fail` is needed".into()
+                "outcome: the script returned nothing; an object with `hasMore`, `fail`, `Code` or `done` is needed"
+                    .into(),
             ));
         }
         let (mut outcome, faults) = Outcome::parse(&answer).map_err(|fault| bad(fault.0))?;
@@ -167,7 +185,7 @@ impl Drive<'_> {
             Fault::NoFunction => Failure::new(
                 ErrorKind::Permanent,
                 "script-no-function",
-                format!("{name}: has no `export default async function (task, cx)`"),
+                format!("{name}: has neither `export default async function (task, cx)` nor a `return` at its top"),
             ),
             Fault::BadOutcome(reason) => Failure::new(ErrorKind::BadOutcome, "bad-outcome", reason),
             Fault::Thrown(thrown) => threw(&thrown),

@@ -1,4 +1,5 @@
-//! Handlers that are JavaScript files: `export default async function (task, cx)`, one call for each chunk.
+//! Handlers that are JavaScript files: `export default async function (task, cx)`, or the body of a function with `V8` in it;
+//! one call for each chunk.
 //!
 //! A script runs in a process of its own ([`pool`]), never in the server: the interpreter does not look at its clock
 //! inside of native loops and may end its process when memory is short, so only a process can be stopped for sure. Three
@@ -26,6 +27,7 @@ pub use file::check;
 pub use library::Library;
 pub use pool::{PoolSettings, ScriptPool};
 
+use super::tables::{ChunkTables, TableData};
 use super::{ChunkContext, Handler, HandlerError};
 use crate::core::budget::Budgets;
 use crate::core::chunk::{Failure, Outcome};
@@ -33,6 +35,9 @@ use crate::core::task::ErrorKind;
 use crate::outbound::{AllowList, Outbound};
 use async_trait::async_trait;
 use file::ScriptFile;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use protocol::World;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -47,6 +52,8 @@ pub struct ScriptHandler {
     library: Arc<Library>,
     outbound: Option<Arc<Outbound>>,
     hosts: Option<AllowList>,
+    tables: Option<Arc<dyn TableData>>,
+    user_level: u32,
 }
 
 impl ScriptHandler {
@@ -67,6 +74,8 @@ impl ScriptHandler {
             library: Arc::default(),
             outbound: None,
             hosts: None,
+            tables: None,
+            user_level: 0,
         })
     }
 
@@ -90,6 +99,30 @@ impl ScriptHandler {
         self.hosts = Some(hosts);
         self
     }
+
+    /// The same with the tables of its pack.
+    #[must_use]
+    pub fn with_tables(mut self, tables: Arc<dyn TableData>) -> Self {
+        self.tables = Some(tables).filter(|data| !data.tables().is_empty());
+        self
+    }
+
+    /// The same for an action that only some may start: what `V8.CurrentUser.Level` tells its script, up to 9,999.
+    #[must_use]
+    pub fn with_user_level(mut self, level: u32) -> Self {
+        self.user_level = level;
+        self
+    }
+
+    /// What its scripts are told of the server.
+    fn world(&self) -> World {
+        let tables = self.tables.iter().flat_map(|data| data.tables()).map(|table| table.name.clone());
+        World {
+            tables: tables.collect(),
+            user_level: self.user_level,
+            utc_offset_seconds: TimeZone::system().to_offset(Timestamp::now()).seconds(),
+        }
+    }
 }
 
 #[async_trait]
@@ -99,6 +132,25 @@ impl Handler for ScriptHandler {
             let failure = Failure::new(ErrorKind::Handler, "script-unreadable", "The script could not be read.");
             HandlerError::Failed(Box::new(failure.detail(format!("{}: {error}", self.file.name()))))
         })?;
+        let tables = self.tables.as_ref().map(|data| ChunkTables::new(Arc::clone(data), self.timeout));
+        let drive = drive::Drive {
+            name: self.file.name(),
+            source: &source,
+            budgets: self.budgets,
+            timeout: self.timeout,
+            cx,
+            library: &self.library,
+            outbound: self.outbound.as_deref(),
+            hosts: self.hosts.as_ref(),
+            tables: tables.as_ref(),
+            world: self.world(),
+        };
+        if let Some(tables) = &tables
+            && let Some(answer) = tables.answered(cx.chunk_in()).await?
+        {
+            cx.log("This step has changed the tables of its pack before; what it answered then counts.");
+            return drive.outcome(answer.as_bytes());
+        }
         let lent = tokio::select! {
             lent = self.pool.take() => lent,
             () = cx.stopped() => return Err(HandlerError::HandedBack),
@@ -108,17 +160,6 @@ impl Handler for ScriptHandler {
                 Failure::new(ErrorKind::Internal, "script-process-unavailable", "The script could not be started.");
             HandlerError::Failed(Box::new(failure.detail(error.to_string())))
         })?;
-        drive::Drive {
-            name: self.file.name(),
-            source: &source,
-            budgets: self.budgets,
-            timeout: self.timeout,
-            cx,
-            library: &self.library,
-            outbound: self.outbound.as_deref(),
-            hosts: self.hosts.as_ref(),
-        }
-        .run(lent)
-        .await
+        drive.run(lent).await
     }
 }

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use std::io::{self, Read, Write};
 
 /// Of this protocol. A server and a child of different versions do not work together.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// The longest frame that a child may send before it has a chunk, bytes.
 pub const MAX_FROM_IDLE_BYTES: usize = 64 * 1024;
@@ -74,6 +74,19 @@ pub struct Run {
     pub budgets: Budgets,
     /// Time of the chunk.
     pub time_ms: u64,
+    /// What of the server its scripts are told.
+    pub world: World,
+}
+
+/// What of the server is told to the scripts of a chunk, beside the chunk itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct World {
+    /// The tables of the pack that they may ask.
+    pub tables: Vec<String>,
+    /// How high whoever started the task stands at least, on the scale of the V8 form.
+    pub user_level: u32,
+    /// How far the server's local time is ahead of UTC.
+    pub utc_offset_seconds: i32,
 }
 
 /// From the child to the server.

@@ -7,6 +7,7 @@ mod hostile;
 mod nested;
 mod pool;
 mod surface;
+mod v8;
 
 use async_trait::async_trait;
 use bytes::Bytes;

@@ -10,8 +10,10 @@
 mod chunk;
 mod fetch;
 mod run;
+mod tables;
 
 use super::library::Library;
+use crate::handler::tables::ChunkTables;
 use crate::handler::{ChunkContext, HandlerError};
 use crate::outbound::{AllowList, Outbound};
 use bytes::Bytes;
@@ -78,6 +80,8 @@ pub(super) struct Caller<'a> {
     pub outbound: Option<&'a Outbound>,
     /// Of the hosts that the node lists, those that its pack does; all of them when there is no pack.
     pub hosts: Option<&'a AllowList>,
+    /// The tables of its pack, if it has some.
+    pub tables: Option<&'a ChunkTables>,
 }
 
 /// Answers one call.
@@ -93,6 +97,8 @@ pub(super) async fn answer(caller: &Caller<'_>, name: &str, asked: &[u8]) -> Cal
         "file" => chunk::file(caller, &asked).await,
         "fetch" => fetch::fetch(caller, asked).await,
         "script" => run::script(caller, &asked).await,
+        "form" => tables::form(caller, &asked).await,
+        "table" => tables::table(caller, &asked).await,
         _ => Err(Refusal::permanent("unknown-call", format!("there is no call `{name}`"))),
     }
 }

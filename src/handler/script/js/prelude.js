@@ -125,6 +125,20 @@
     return given(got[0], got[1]);
   };
 
+  // The tables of the pack by their names, each with what it can be asked.
+  const questions = ["find", "get", "count", "insert", "update", "delete"];
+  const tables = create(null);
+  const named = parse(host.tables);
+  for (let i = 0; i < named.length; i++) {
+    const table = named[i], asked = create(null);
+    for (let n = 0; n < questions.length; n++) {
+      const method = questions[n];
+      asked[method] = (argument) => later("table", { method, table, argument: argument ?? null });
+    }
+    tables[table] = freeze(asked);
+  }
+  freeze(tables);
+
   const cx = freeze({
     checkpoint: chunk.checkpoint,
     chunk: chunk.chunk,
@@ -140,6 +154,7 @@
     readFile: (id) => later("file", cut(Text(id), 300)),
     fetch,
     run: async (key, params) => nested(key, params),
+    tables,
     sleep: (ms) => wait(host.sleep(Num(ms))),
   });
   globalThis.console = freeze(console);
@@ -173,5 +188,7 @@
   };
 
   // `await` and not plain: returning a promise would look up a `then` that the script may have replaced.
-  return freeze({ call: async (run) => await run(task, cx), settle, encode, describe });
+  // `kit` is for the other form of scripts, see v8.js.
+  const kit = freeze({ now, nested, log, progress, newGuid: () => host.newGuid(), newUlid: () => host.newUlid() });
+  return freeze({ call: async (run) => await run(task, cx), settle, encode, describe, kit });
 }

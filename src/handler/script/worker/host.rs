@@ -2,8 +2,8 @@
 
 use super::super::protocol::Came;
 use super::chunk::Chunk;
-use super::nested;
 use super::waits::Waits;
+use super::{ids, nested};
 use crate::core::task::limits::LOG_LINE_BYTES;
 use rquickjs::convert::List;
 use rquickjs::{Ctx, Error, Exception, Function, Object};
@@ -42,6 +42,10 @@ pub(super) fn functions<'js>(ctx: &Ctx<'js>, chunk: &Rc<Chunk>, waits: &Rc<Waits
             Err(refusal) => (Came::Refused.word(), refusal),
         })
     };
+    host.set("newGuid", Function::new(ctx.clone(), ids::guid)?)?;
+    host.set("newUlid", Function::new(ctx.clone(), ids::ulid)?)?;
+    let tables = serde_json::to_string(&chunk.run.world.tables).expect("names are texts");
+    host.set("tables", tables)?;
     host.set("run", Function::new(ctx.clone(), run)?)?;
     Ok(host)
 }

@@ -9,10 +9,12 @@
 mod bridge;
 mod chunk;
 mod host;
+mod ids;
 mod meter;
 mod nested;
 mod realm;
 mod script;
+mod shape;
 mod waits;
 
 use super::limits;
@@ -26,7 +28,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::{io, thread};
 
-pub use realm::parse;
+pub use shape::parse;
 
 /// What the reading thread hands to the one that runs scripts.
 enum Inbound {

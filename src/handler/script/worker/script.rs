@@ -1,7 +1,7 @@
 //! One script of a chunk, from its source to its answer as JSON text, or to why there is none.
 //!
-//! The script's module is declared and evaluated, its default export is called with `task` and `cx`, and its promises are
-//! worked off until the answer is there. What was thrown is read in a second step, after the memory limit was raised a
+//! The script's module is declared and evaluated and its default export is called with `task` and `cx`, or its function body is
+//! called with `V8` in the realm; its promises are worked off until the answer is there. What was thrown is read in a second step, after the memory limit was raised a
 //! little: a script that has filled its memory leaves no room to say so.
 
 use super::super::limits::{self, LAST_WORDS_BYTES};
@@ -9,15 +9,20 @@ use super::super::protocol::{Fault, Thrown};
 use super::bridge::{Bridge, Woken};
 use super::chunk::Chunk;
 use super::host;
-use super::realm::{Realm, syntax_fault};
+use super::realm::Realm;
+use super::shape::{self, Shape, syntax_fault};
 use super::waits::Waits;
 use crate::core::budget::Budget;
-use rquickjs::{Ctx, Error, FromJs, Function, Module, Object, Persistent, Promise, Value};
+use crate::core::tables::form;
+use rquickjs::{Ctx, Error, FromJs, Function, Object, Persistent, Promise, Value};
 use serde::Deserialize;
+use serde_json::json;
 use std::rc::Rc;
 
 /// What stands between a script and the host; an expression whose value is called with the host's functions.
 const PRELUDE: &str = include_str!("../js/prelude.js");
+/// What a script finds whose file is the body of a function; called with the prelude's kit.
+const V8: &str = include_str!("../js/v8.js");
 
 /// What the interpreter says when it will not give out as much memory as is asked for.
 const REFUSALS: [&str; 3] = ["out of memory", "invalid array buffer length", "invalid string length"];
@@ -73,7 +78,7 @@ struct Described {
 /// Runs a script in a fresh realm.
 pub(super) fn run(realm: &Realm, chunk: &Rc<Chunk>, script: Script<'_>) -> Result<String, Fault> {
     let meter = &chunk.bridge.meter;
-    let (name, memory_bytes) = (script.name, script.memory_bytes);
+    let (name, memory_bytes, before) = (script.name, script.memory_bytes, shape::before(&script.source));
     let resident_bytes = limits::resident_bytes();
     let limit = usize::try_from(memory_bytes).unwrap_or(usize::MAX);
     realm.runtime.set_memory_limit(limit);
@@ -124,7 +129,7 @@ pub(super) fn run(realm: &Realm, chunk: &Rc<Chunk>, script: Script<'_>) -> Resul
             } else {
                 match step {
                     Step::Declaring if thrown.name == "SyntaxError" => {
-                        Fault::Syntax { message: syntax_fault(name, &thrown.message, &thrown.stack) }
+                        Fault::Syntax { message: syntax_fault(name, before, &thrown.message, &thrown.stack) }
                     }
                     Step::Declaring | Step::Running => Fault::Thrown(thrown),
                     Step::Answering => {
@@ -148,23 +153,52 @@ fn answer<'js>(
     let running = |error| stopped(ctx, Step::Running, &error);
     let prelude: Function = ctx.eval(PRELUDE).map_err(declaring)?;
     let host = host::functions(ctx, chunk, waits).map_err(declaring)?;
-    let prelude: Object = prelude.call((host, script.chunk)).map_err(declaring)?;
+    let prelude: Object = prelude.call((host, script.chunk.as_str())).map_err(declaring)?;
     let function = |name| prelude.get::<_, Function>(name).map_err(running);
     *describe = Some(Persistent::save(ctx, function("describe")?));
     let settle = function("settle")?;
 
-    let module = Module::declare(ctx.clone(), script.name, script.source).map_err(declaring)?;
-    let (module, evaluated) = module.eval().map_err(running)?;
-    work_off(ctx, bridge, waits, &evaluated, &settle)?;
-    let exported: Value = module.get("default").map_err(|_| Stop::Fault(Fault::NoFunction))?;
-    let exported = exported.into_function().ok_or(Stop::Fault(Fault::NoFunction))?;
-    let called: Promise = function("call")?.call((exported,)).map_err(running)?;
+    let called: Promise = match Shape::of(ctx, script.name, &script.source).map_err(declaring)? {
+        Shape::Module(module) => {
+            let (module, evaluated) = module.eval().map_err(running)?;
+            work_off(ctx, bridge, waits, &evaluated, &settle)?;
+            let exported: Value = module.get("default").map_err(|_| Stop::Fault(Fault::NoFunction))?;
+            let exported = exported.into_function().ok_or(Stop::Fault(Fault::NoFunction))?;
+            function("call")?.call((exported,)).map_err(running)?
+        }
+        Shape::Blank => return Err(Stop::Fault(Fault::NoFunction)),
+        Shape::Body(body) => {
+            let v8: Function = ctx.eval(V8).map_err(declaring)?;
+            let kit: Object = prelude.get("kit").map_err(declaring)?;
+            v8.call::<_, ()>((kit, script.chunk, world(chunk))).map_err(declaring)?;
+            body.call(()).map_err(running)?
+        }
+    };
     let answer = work_off(ctx, bridge, waits, &called, &settle)?;
 
     let answering = |error| stopped(ctx, Step::Answering, &error);
     let text: Option<rquickjs::String> = function("encode")?.call((answer,)).map_err(answering)?;
     let text = text.map_or(Ok("null".into()), |text| text.to_string()).map_err(answering)?;
     if bridge.meter.hand_out(text.len()) { Ok(text) } else { Err(Stop::Over) }
+}
+
+/// What a script of the V8 form is told of the server, as JSON.
+fn world(chunk: &Chunk) -> String {
+    let task = &chunk.run.chunk.task;
+    let (world, budgets) = (&chunk.run.world, chunk.run.budgets);
+    let forms: &[&str] = if world.tables.is_empty() { &[] } else { &form::METHODS };
+    let told = json!({
+        "nested": chunk.bridge.meter.depth() > 0,
+        "user": {"Id": task.owner, "Account": task.owner, "Name": task.owner, "Level": world.user_level},
+        "limits": {
+            "TimeMs": chunk.run.time_ms, "Statements": budgets.statements, "MemoryBytes": budgets.memory_bytes,
+            "StackBytes": budgets.stack_bytes, "Nesting": budgets.nesting, "OutputBytes": budgets.output_bytes,
+            "LogBytes": budgets.log_bytes,
+        },
+        "forms": forms,
+        "utcOffsetSeconds": world.utc_offset_seconds,
+    });
+    told.to_string()
 }
 
 /// Runs what is queued, and waits for sleeps and calls, until a promise is settled.
