@@ -16,7 +16,7 @@
 //! | [`telemetry`] | the process's own log, secrets masked; its numbers | core, config |
 //! | [`demo`] | the demo's tables, rows and files, made before the server starts | core, store, handler |
 //! | [`app`] | composition root, the only file that knows every layer | all |
-//! | [`cli`] | the command line | core, config, telemetry, app |
+//! | [`cli`] | the command line | core, config, telemetry, outbound, handler, app |
 //!
 //! `tests/it/architecture/` reads the `use` lines and fails with the rule's text.
 //!

@@ -6,6 +6,7 @@
 
 pub mod check_config;
 mod client;
+pub mod conformance;
 mod follow;
 mod frame;
 pub mod key;
@@ -74,6 +75,7 @@ pub fn main(natives: NativeHandlers) -> ExitCode {
         Command::Submit(args) => submit::run(&args),
         Command::Watch(args) => watch::run(&args),
         Command::Ready(server) => ready::run(&server),
+        Command::Conformance(args) => conformance::run(&args),
         Command::ScriptWorker => script_worker::run(),
     }
 }
@@ -129,6 +131,8 @@ pub enum Command {
     Watch(WatchArgs),
     /// Ask a server whether it can work. Exit status: 0 it can, 3 it cannot.
     Ready(ServerArgs),
+    /// Play taskbell to a handler and tell which promises it keeps. Exit status: 0 all of them, 1 not all.
+    Conformance(conformance::ConformanceArgs),
     /// Run chunks of scripts for a server, by frames on standard input and output.
     #[command(hide = true)]
     ScriptWorker,

@@ -50,12 +50,12 @@ pub fn run(args: &SubmitArgs) -> ExitCode {
 
 /// A parameter as given.
 #[derive(Debug, PartialEq)]
-enum Param {
+pub(super) enum Param {
     Value(Value),
     File(PathBuf),
 }
 
-fn parse_param(text: &str) -> Result<(String, Param), ClientError> {
+pub(super) fn parse_param(text: &str) -> Result<(String, Param), ClientError> {
     let (name, value) = text
         .split_once('=')
         .filter(|(name, _)| !name.is_empty())

@@ -25,6 +25,13 @@ pub struct CallbackTo {
     pub token: String,
 }
 
+/// The headers of a signature.
+pub const ID: HeaderName = HeaderName::from_static("webhook-id");
+/// The second that is signed.
+pub const TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
+/// The signatures.
+pub const SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
+
 #[derive(Serialize)]
 struct Body<'a> {
     #[serde(flatten)]
@@ -32,17 +39,22 @@ struct Body<'a> {
     callback: CallbackTo,
 }
 
-/// The signed call of a chunk, at this second.
+/// The body of a call: the chunk, and where its application calls back.
+#[must_use]
+pub fn body(chunk: &ChunkIn, callback: CallbackTo) -> Vec<u8> {
+    serde_json::to_vec(&Body { chunk, callback }).expect("a chunk is JSON")
+}
+
+/// The call of a chunk with such a body, signed at this second.
 #[must_use]
 pub fn signed(
     url: &Url,
     keys: &SigningKeys,
     chunk: &ChunkIn,
-    callback: CallbackTo,
+    body: Vec<u8>,
     now_seconds: i64,
     timeout: Duration,
 ) -> Call {
-    let body = serde_json::to_vec(&Body { chunk, callback }).expect("a chunk is JSON");
     let key = format!("{}:{}", chunk.task.id, chunk.chunk);
     let id = format!("{key}:{}", chunk.attempt);
     let signature = keys.sign(&id, now_seconds, &body);
@@ -50,9 +62,9 @@ pub fn signed(
     call.headers = headers([
         (header::CONTENT_TYPE, "application/json".into()),
         (header::ACCEPT, "application/json".into()),
-        (HeaderName::from_static("webhook-id"), id),
-        (HeaderName::from_static("webhook-timestamp"), now_seconds.to_string()),
-        (HeaderName::from_static("webhook-signature"), signature),
+        (ID, id),
+        (TIMESTAMP, now_seconds.to_string()),
+        (SIGNATURE, signature),
         (HeaderName::from_static("taskbell-fencing-token"), chunk.fencing_token.to_string()),
         (HeaderName::from_static("idempotency-key"), key),
     ]);
@@ -87,7 +99,7 @@ impl HttpHandler {
         let task = &chunk.task;
         let name = ChunkName::of(task.id, chunk.fencing_token, chunk.chunk, &task.action, now, longest_ms);
         let callback = CallbackTo { url: self.callback_url.to_string(), token: name.seal(&self.keys) };
-        signed(&self.url, &self.keys, chunk, callback, now.0.div_euclid(1_000), self.timeout)
+        signed(&self.url, &self.keys, chunk, body(chunk, callback), now.0.div_euclid(1_000), self.timeout)
     }
 }
 

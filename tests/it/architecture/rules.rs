@@ -19,7 +19,7 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
     ("telemetry", &["core", "config"]),
     ("demo", &["core", "store", "handler"]),
     ("app", &["core", "config", "store", "bus", "outbound", "handler", "engine", "push", "web", "telemetry", "demo"]),
-    ("cli", &["core", "config", "telemetry", "handler", "app"]),
+    ("cli", &["core", "config", "telemetry", "outbound", "handler", "app"]),
     ("main", &["core", "config", "telemetry", "handler", "app", "cli"]),
 ];
 

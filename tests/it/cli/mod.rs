@@ -5,6 +5,7 @@
 
 mod check_config;
 mod client;
+mod conformance;
 mod postgres;
 mod scripted;
 mod server;
