@@ -22,9 +22,6 @@ const STORE_EVERY_MS: u64 = 500;
 /// A task that was silent for so long is forgotten: it may run elsewhere, where its end is not heard of here, ms.
 const FORGET_MS: u64 = 60_000;
 
-/// A task that reports nothing for so long is forgotten until it does, ms.
-const QUIET_MS: u64 = 60_000;
-
 struct Waiting {
     token: FencingToken,
     report: Option<Reported>,
@@ -90,7 +87,6 @@ impl ReportBook {
                 due.push(Report { task: *id, token: w.token, report });
             }
         }
-        self.waiting().retain(|_, w| w.report.is_some() || w.stored_at.is_none_or(|at| now - at < QUIET_MS));
         due.sort_unstable_by_key(|r| r.task);
         (due, next_ms)
     }
