@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 use tokio_util::codec::{FramedRead, LengthDelimitedCodec};
 
@@ -76,7 +76,8 @@ impl Child {
         // Not in the terminal's group: Ctrl-C is for the server, which lets its chunks come to an end.
         #[cfg(unix)]
         command.process_group(0);
-        let mut process = command.spawn()?;
+        // Whoever starts a process waits until it has taken its own shape, and that takes long where processors are short.
+        let mut process = spawn_blocking(move || command.spawn()).await.map_err(io::Error::other)??;
         let (Some(to), Some(from), Some(err)) = (process.stdin.take(), process.stdout.take(), process.stderr.take())
         else {
             return Err(io::Error::other("a script process has no pipes"));

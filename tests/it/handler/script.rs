@@ -3,10 +3,12 @@
 mod answers;
 mod budgets;
 mod fetch;
+mod field;
 mod hostile;
 mod nested;
 mod pool;
 mod surface;
+mod twenty;
 mod v8;
 
 use async_trait::async_trait;

@@ -1,10 +1,11 @@
 //! Scripts that never end, eat memory, or try to get at the server.
 
+use super::field::NATIVE;
 use super::{Host, MEMORY, Rig, chunk, failure, function, result, run};
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use taskbell::core::task::ErrorKind;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -23,14 +24,6 @@ const ENDLESS: [&str; 12] = [
     "return { then(resolve) { while (true) {} } };",
     "while (true) cx.leaseIsCurrent();",
     "/^(a+)+$/.test('a'.repeat(64) + 'b'); while (true) {}",
-];
-
-/// Scripts whose time goes into single native calls.
-const NATIVE: [&str; 4] = [
-    "new Array(1e9).join();",
-    "const a = []; a.length = 4294967295; a.indexOf(1); a.reverse(); a.sort();",
-    "'ab'.repeat(2e7).split('').map((c) => c + c).sort();",
-    "const wide = {}; for (let i = 0; i < 3e6; i++) wide['k' + i] = i; while (true) JSON.stringify(wide);",
 ];
 
 #[tokio::test]
@@ -172,38 +165,4 @@ async fn an_innocent_script_goes_on_beside_eight_hostile_ones() {
     }
     println!("{chunks} chunks beside 8 hostile scripts");
     assert!(chunks >= 5, "{chunks}");
-}
-
-#[tokio::test]
-async fn an_endless_chain_of_promises_is_stopped_each_time_alone_and_eight_at_once() {
-    let rig = Arc::new(Rig::new(2));
-    let handler = Arc::new(rig.handler("spin.js", &function(ENDLESS[2]), MEMORY, Duration::from_millis(100)));
-    for at_once in [1, 8] {
-        for _ in 0..5 {
-            let all = (0..at_once).map(|_| {
-                let handler = Arc::clone(&handler);
-                tokio::spawn(async move { failure(run(&handler, &Arc::new(Host::new()), chunk()).await).code })
-            });
-            for code in all.collect::<Vec<_>>() {
-                assert_eq!(code.await.unwrap(), "timeout");
-            }
-        }
-    }
-    assert_eq!(result(rig.run(&function("return { hasMore: false, result: 'well' };")).await), json!("well"));
-}
-
-#[tokio::test]
-async fn the_median_of_an_empty_chunk_in_a_warm_process_is_printed() {
-    let rig = Rig::new(1);
-    let handler = rig.handler("empty.js", &function("return { hasMore: true };"), MEMORY, SECOND);
-    let host = Arc::new(Host::new());
-    let mut times = Vec::new();
-    for _ in 0..150 {
-        super::eventually("a process is ready", || !rig.pool.ready_processes().is_empty()).await;
-        let began = Instant::now();
-        run(&handler, &host, chunk()).await.unwrap();
-        times.push(began.elapsed());
-    }
-    times.sort();
-    println!("an empty script chunk: median {:?}, p99 {:?}", times[times.len() / 2], times[times.len() * 99 / 100]);
 }

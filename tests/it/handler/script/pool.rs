@@ -24,6 +24,13 @@ fn lives(process: u32) -> bool {
     threads > 1 || told_of(process, "stat").is_some_and(|stat| !ended(stat))
 }
 
+/// What a process holds in memory, bytes; 0 when it is gone.
+pub fn resident_bytes(process: u32) -> u64 {
+    let told = told_of(process, "status").unwrap_or_default();
+    let line = told.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or("0 kB");
+    line.split_whitespace().next().unwrap().parse::<u64>().unwrap() * 1024
+}
+
 async fn the_ready_one(rig: &Rig) -> u32 {
     eventually("a process is ready", || rig.pool.ready_processes().len() == 1).await;
     rig.pool.ready_processes()[0]
@@ -97,19 +104,14 @@ async fn a_process_is_used_again_until_it_is_used_up_or_something_went_wrong() {
 #[tokio::test]
 async fn the_memory_of_a_big_chunk_goes_back_to_the_system() {
     let rig = Rig::new(1);
-    let resident_mib = |process| {
-        let told = told_of(process, "status").unwrap();
-        let line = told.lines().find(|line| line.starts_with("VmRSS:")).unwrap().to_owned();
-        line.split_whitespace().nth(1).unwrap().parse::<i64>().unwrap() / 1024
-    };
-    let before = resident_mib(the_ready_one(&rig).await);
+    let before = resident_bytes(the_ready_one(&rig).await);
     for body in [
         "const kept = []; for (let i = 0; i < 1e6; i++) kept.push([i]); return { hasMore: true, current: kept.length };",
         "globalThis.kept = []; while (true) kept.push('x'.repeat(1e5) + kept.length);",
     ] {
         let _ = rig.body(body, 256 * 1024 * 1024, MINUTE).await;
-        let after = resident_mib(the_ready_one(&rig).await);
-        assert!((after - before).abs() <= 20, "{before} MiB, then {after} MiB: {body}");
+        let after = resident_bytes(the_ready_one(&rig).await);
+        assert!(after.abs_diff(before) <= 20 * 1024 * 1024, "{before} bytes, then {after}: {body}");
     }
 }
 
