@@ -178,6 +178,7 @@ async fn listen(node: &Node, limits: Limits) -> u16 {
         clock,
         settings: WebSettings::default(),
         demo: None,
+        packs: taskbell::core::pack::PackBoard::default(),
         numbers: taskbell::telemetry::measures::start(),
         draining: Arc::new(AtomicBool::new(false)),
     });

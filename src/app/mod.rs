@@ -11,6 +11,7 @@ mod http;
 pub mod lock;
 mod open;
 pub mod pack_tables;
+mod packs;
 mod push_limits;
 mod web_settings;
 pub mod words;
@@ -18,8 +19,9 @@ pub mod words;
 use crate::bus::LocalBus;
 use crate::bus::listen::Link;
 use crate::bus::redis::{Relay, Server};
-use crate::config::{Engine as EngineSection, Faults, Loaded, Settings, Visibility};
+use crate::config::{Engine as EngineSection, Faults, Loaded, Settings, Visibility, environment};
 use crate::core::action::{Action, Actions, HandlerRef};
+use crate::core::pack::PackBoard;
 use crate::core::principal;
 use crate::core::resolve::Resolver;
 use crate::core::time::Rng as _;
@@ -31,7 +33,7 @@ use crate::engine::commands::workers::{WorkerParts, WorkerSettings, Workers};
 use crate::engine::logbook::Logbook;
 use crate::engine::{Engine, EngineParts, EngineSettings};
 pub use crate::handler::native::NativeHandlers;
-use crate::handler::script::{Library, PoolSettings, ScriptHandler, ScriptPool};
+use crate::handler::script::{Library, ScriptHandler};
 use crate::handler::{Handler, Registry};
 use crate::push::{Hub, HubParts};
 use crate::store::StoreError;
@@ -44,6 +46,8 @@ use http::WayOut;
 use lock::{LockFault, ServeLock};
 pub use open::migrate;
 use open::{Opened, open_store};
+pub(crate) use packs::check as check_packs;
+use packs::{PackLoader, PackParts, ScriptProcesses};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -130,6 +134,7 @@ pub struct Node {
     grace: Duration,
     _lock: Option<ServeLock>,
     _tidy: AbortOnDropHandle<()>,
+    _packs: AbortOnDropHandle<()>,
     _link: Option<Link>,
     _relay: Option<Relay>,
 }
@@ -169,11 +174,10 @@ impl Node {
         }
         let (clock, rng) = (Arc::new(SystemClock::default()), Arc::new(SystemRng));
         let way_out = WayOut::of(settings, address, clock.clone());
+        let processes = ScriptProcesses::new(settings.engine.parallelism.min(SCRIPT_PROCESSES), script_exe);
         let registry = match role {
             Role::Web => None,
-            Role::All | Role::Work => {
-                Some(registry(&actions, &natives, settings.engine.parallelism, script_exe, &way_out)?)
-            }
+            Role::All | Role::Work => Some(registry(&actions, &natives, &processes, &way_out)?),
         };
         let numbers = measures::start();
         let catalogue = Arc::new(catalogue(loaded, actions));
@@ -204,6 +208,21 @@ impl Node {
             rng: rng.clone(),
             limits: push_limits::of(&settings.push),
         });
+        let board = PackBoard::default();
+        let loader = PackLoader::start(PackParts {
+            dir: settings.packs.dir.clone(),
+            data: settings.packs.data.clone(),
+            poll: Duration::from_millis(settings.packs.poll_ms),
+            env: environment().collect(),
+            actions: catalogue.actions.clone(),
+            registry: registry.clone(),
+            build: packs::builder(processes, way_out.outbound.clone()),
+            store: store.clone(),
+            wake: wake.clone(),
+            clock: clock.clone(),
+            board: board.clone(),
+        });
+        let loader = AbortOnDropHandle::new(tokio::spawn(loader.await?.run()));
         let parts = registry.map(|registry| EngineParts {
             store: store.clone(),
             files: files.clone(),
@@ -241,6 +260,7 @@ impl Node {
             settings: web_settings::of(loaded)?,
             demo: loaded.demo.then(DemoUsers::default),
             numbers: numbers.clone(),
+            packs: board,
             draining: draining.clone(),
         });
         let app = if role == Role::Work { health_router(state) } else { router(state) };
@@ -256,6 +276,7 @@ impl Node {
             grace,
             _lock: lock,
             _tidy: tidy,
+            _packs: loader,
             _link: link,
             _relay: relay,
         })
@@ -292,16 +313,11 @@ fn redis_server(settings: &Settings) -> Result<Option<Server>, StartError> {
 fn registry(
     actions: &[Action],
     natives: &NativeHandlers,
-    parallelism: usize,
-    script_exe: Option<PathBuf>,
+    processes: &ScriptProcesses,
     way_out: &WayOut,
 ) -> Result<Registry, StartError> {
     let scripts = actions.iter().any(|a| matches!(a.handler, HandlerRef::Script(_)));
-    let pool = match (scripts, script_exe) {
-        (false, _) => None,
-        (true, Some(exe)) => Some(ScriptPool::start(PoolSettings { size: parallelism.min(SCRIPT_PROCESSES), exe })),
-        (true, None) => Some(ScriptPool::start(PoolSettings::of_this_binary().map_err(StartError::Executable)?)),
-    };
+    let pool = if scripts { Some(processes.pool().map_err(StartError::Executable)?) } else { None };
     // The actions that are scripts may run one another, by their keys.
     let scripts = actions.iter().filter_map(|action| match &action.handler {
         HandlerRef::Script(path) => Some((action.key.clone(), path.clone())),

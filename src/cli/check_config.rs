@@ -1,9 +1,11 @@
 //! `taskbell check-config`: tells every fault of the configuration with its key, and what is asked for in vain.
 //!
-//! Reads settings and parses scripts; runs no line of them, opens no database and writes nothing. Faults are the answer, so they go to
+//! Reads settings and packs, and parses scripts; runs no line of them, opens no database and writes nothing. Faults are the answer, so they go to
 //! standard output. Exit status: 0 it can be served, 1 it cannot.
 
+use crate::app::check_packs;
 use crate::config::{self, Faults, HandlerRef, Loaded, Settings};
+use crate::core::pack::PackFault;
 use crate::handler::script;
 use std::io::{self, Write};
 use std::path::Path;
@@ -19,24 +21,54 @@ pub fn run(file: Option<&Path>, natives: &[&str]) -> ExitCode {
 
 /// Writes what was found; true when the configuration can be served.
 fn report(out: &mut impl Write, loaded: Result<Loaded, Faults>, natives: &[&str]) -> io::Result<bool> {
+    let mut packs = Packs::default();
     let (faults, notes, summary) = match loaded {
         // The demo brings its own handlers, and puts its script in place when it is served.
         Ok(loaded) if loaded.demo => (Faults::default(), loaded.not_active(), summary(&loaded)),
-        Ok(loaded) => (unrunnable(&loaded.settings, natives), loaded.not_active(), summary(&loaded)),
+        Ok(loaded) => {
+            packs = Packs::of(&loaded.settings);
+            (unrunnable(&loaded.settings, natives), loaded.not_active(), summary(&loaded))
+        }
         Err(faults) => (faults, Faults::default(), String::new()),
     };
     for fault in &faults.0 {
         writeln!(out, "{fault}")?;
     }
+    for fault in &packs.faults {
+        writeln!(out, "{fault}")?;
+    }
     for note in &notes.0 {
         writeln!(out, "note: {note}")?;
     }
-    match faults.0.len() {
-        0 => writeln!(out, "{summary}")?,
+    match faults.0.len() + packs.faults.len() {
+        0 => writeln!(out, "{summary}{}", packs.told())?,
         1 => writeln!(out, "1 fault")?,
         n => writeln!(out, "{n} faults")?,
     }
-    Ok(faults.is_empty())
+    Ok(faults.is_empty() && packs.faults.is_empty())
+}
+
+/// What was found in the folder of packs. A pack at fault would not keep `serve` from starting, but it would not run.
+#[derive(Default)]
+struct Packs {
+    good: usize,
+    faults: Vec<PackFault>,
+}
+
+impl Packs {
+    fn of(settings: &Settings) -> Self {
+        let declared = settings.actions.iter().map(|action| action.key.clone()).collect();
+        let (good, faults) = check_packs(&settings.packs.dir, &config::environment().collect(), &declared);
+        Self { good: good.len(), faults }
+    }
+
+    fn told(&self) -> String {
+        match self.good {
+            0 => String::new(),
+            1 => ", 1 pack".to_owned(),
+            n => format!(", {n} packs"),
+        }
+    }
 }
 
 /// What keeps `serve` from running this configuration, and what is wrong inside of the scripts, which `serve` would tell
@@ -108,5 +140,35 @@ mod tests {
 
         let (good, text) = checked("[[actions]]\nkey = \"a\"\nhandler = { pull = true }");
         assert!(!good && text.starts_with("actions[0].handler.pull: "), "{text}");
+    }
+
+    #[test]
+    fn each_fault_of_a_pack_has_a_line_with_its_file_and_its_line() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("taskbell.toml");
+        std::fs::write(&file, "[[actions]]\nkey = \"a\"\nhandler = { native = \"import\" }").unwrap();
+        let pack = |name: &str, script: &str, key: &str| {
+            let folder = dir.path().join("packs").join(name);
+            std::fs::create_dir_all(&folder).unwrap();
+            std::fs::write(folder.join("run.js"), script).unwrap();
+            let text = format!(
+                "name = \"{name}\"\nversion = \"1\"\n[[actions]]\nkey = \"{key}\"\nhandler = {{ script = \"run.js\" }}\n"
+            );
+            std::fs::write(folder.join("pack.toml"), text).unwrap();
+        };
+        let told = || {
+            let mut out = Vec::new();
+            let good = report(&mut out, Settings::load(Some(&file), std::iter::empty(), false), &["import"]).unwrap();
+            (good, String::from_utf8(out).unwrap())
+        };
+        pack("fine", "export default () => ({ hasMore: false });", "fine");
+        let (good, text) = told();
+        assert!(good && text.trim_end().ends_with(", 1 pack"), "{text}");
+        pack("taken", "export default () => ({ hasMore: false });", "a");
+        pack("torn", "export default () => {\n  oh no\n};", "torn");
+        let (good, text) = told();
+        assert!(!good && text.ends_with("2 faults\n"), "{text}");
+        assert!(text.contains("taken/pack.toml:4: actions[0].key: `a` is declared elsewhere already"), "{text}");
+        assert!(text.contains("torn/run.js:2: "), "{text}");
     }
 }

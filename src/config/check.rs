@@ -82,7 +82,6 @@ impl Loaded {
             }
         };
         note(self.given.contains("scheduler"), "scheduler", "schedules are");
-        note(self.given.contains("packs"), "packs", "packs are");
         note(!settings.webhooks.is_empty(), "webhooks", "webhooks are");
         for (i, record) in settings.records.iter().enumerate() {
             note(

@@ -33,7 +33,7 @@ pub use database::{DatabaseUrl, without_password};
 pub use fault::{Fault, Faults};
 pub use outside::{RecordType, Visibility, Webhook, WriteBack};
 pub use pack::{MANIFEST, Manifest};
-pub use pack_place::{PackFault, PackFaults};
+pub use pack_place::PackFaults;
 pub use pack_rows::PACK_ROWS;
 pub use push::Push;
 pub(crate) use quantity::duration_ms;

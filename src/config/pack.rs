@@ -12,12 +12,12 @@ use super::action::{Action, HandlerRef};
 use super::action_read;
 use super::database::{self, DatabaseUrl};
 use super::outside::plain_identifier;
-use super::pack_place::{PackFault, PackFaults, line_at};
+use super::pack_place::{PackFaults, line_at, line_of};
 use super::reader::{Choice, Context, Section};
 use super::secret::Secret;
 use super::sections::is_host;
 use super::source::Source;
-use crate::core::pack::{Column, ColumnKind, Pack, Permission, Script, Table};
+use crate::core::pack::{Column, ColumnKind, Pack, PackFault, Permission, Script, Table};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path};
 use toml::Value;
@@ -37,6 +37,8 @@ pub struct Manifest {
     pub pack: Pack,
     /// Its buttons; each handler is one of its scripts, with its absolute path.
     pub actions: Vec<Action>,
+    /// The lines of their keys, in the same order.
+    lines: Vec<Option<usize>>,
     /// The database of its tables: SQLite or PostgreSQL. None: a file of its own in the data folder.
     pub database: Option<DatabaseUrl>,
     /// Every secret value that was read, for masking.
@@ -66,10 +68,19 @@ impl Manifest {
         let faults = cx.faults.into_inner();
         match read {
             Some((pack, actions, database)) if faults.is_empty() => {
-                Ok(Self { pack, actions, database, secrets: cx.secrets.into_inner() })
+                let lines = (0..actions.len()).map(|i| line_of(&text, &format!("actions[{i}].key"))).collect();
+                Ok(Self { pack, actions, lines, database, secrets: cx.secrets.into_inner() })
             }
             _ => Err(PackFaults(faults.0.iter().map(|fault| PackFault::of_key(&file, &text, fault)).collect())),
         }
+    }
+
+    /// A fault of the key of an action, by its place among them.
+    #[must_use]
+    pub fn fault_of_action(&self, index: usize, reason: &str) -> PackFault {
+        let file = format!("{}/{MANIFEST}", self.pack.name);
+        let line = self.lines.get(index).copied().flatten();
+        PackFault { file, line, reason: format!("actions[{index}].key: {reason}") }
     }
 
     /// The key of the script that runs an action of this pack.

@@ -3,39 +3,14 @@
 //! Must never quote a line: it may hold a secret.
 
 use super::fault::Fault;
+use crate::core::pack::PackFault;
 use std::fmt;
 use toml::de::{DeTable, DeValue};
 
-/// One fault of a pack.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PackFault {
-    /// The file, from the folder of packs: `import/pack.toml`.
-    pub file: String,
-    /// Its line, from 1, where that is known.
-    pub line: Option<usize>,
-    /// What is wrong; begins with the key of the manifest where it is about one.
-    pub reason: String,
-}
-
 impl PackFault {
-    /// A fault of a file as a whole.
-    #[must_use]
-    pub fn of_file(file: impl Into<String>, reason: impl Into<String>) -> Self {
-        Self { file: file.into(), line: None, reason: reason.into() }
-    }
-
     /// A fault of the manifest's text, found by its key.
     pub(super) fn of_key(file: &str, text: &str, fault: &Fault) -> Self {
         Self { file: file.to_owned(), line: line_of(text, &fault.key), reason: fault.to_string() }
-    }
-}
-
-impl fmt::Display for PackFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.line {
-            Some(line) => write!(f, "{}:{line}: {}", self.file, self.reason),
-            None => write!(f, "{}: {}", self.file, self.reason),
-        }
     }
 }
 
@@ -61,7 +36,7 @@ pub(super) fn line_at(text: &str, at: usize) -> usize {
 }
 
 /// The line of a key such as `actions[0].retry.base`, or of the nearest table above it that was given.
-fn line_of(text: &str, key: &str) -> Option<usize> {
+pub(super) fn line_of(text: &str, key: &str) -> Option<usize> {
     let table = DeTable::parse(text).ok()?;
     let mut at = None;
     let mut here = table.get_ref();

@@ -70,6 +70,8 @@ metrics! {
     STALE_WRITES "taskbell_stale_writes_total" Counter ["write"] "Writes of an owner that had lost its task, which changed nothing: chunk, report, renewal.";
     LEASES_ENDED "taskbell_leases_ended_total" Counter [] "Chunks that this node dropped because it could not renew their leases.";
     SWEPT "taskbell_swept_total" Counter [] "Tasks that a sweep of this node took from dead owners, out of time or off a cancel.";
+    PACK_LOADS "taskbell_pack_loads_total" Counter ["result"] "Folders of packs that this node read anew: loaded, refused.";
+    PACKS_AT_FAULT "taskbell_packs_at_fault" Gauge [] "Packs whose folder, as it is now, this node cannot load.";
     EFFECTS_REFUSED "taskbell_effects_refused_total" Counter [] "Chunks that failed because the database refused what they wrote.";
     ROWS_LEFT_OUT "taskbell_rows_left_out_total" Counter [] "Tasks that were left out of an answer because this version does not understand their rows.";
     LOG_LINES_DROPPED "taskbell_log_lines_dropped_total" Counter [] "Lines of task logs that had no room or could not be stored.";

@@ -3,7 +3,10 @@
 //! A [`Pack`] never changes: a folder that changed becomes another value, and whoever holds the older one (a running chunk)
 //! ends on it. What handlers of a pack may do is in here alone, never in the rights of whoever clicked.
 
+use super::time::Millis;
 use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
 
 /// A right that a manifest asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -101,5 +104,65 @@ impl Pack {
     #[must_use]
     pub fn key_of(file: &str) -> &str {
         file.strip_suffix(".js").unwrap_or(file)
+    }
+}
+
+/// One fault of a pack's folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PackFault {
+    /// The file, from the folder of packs: `import/pack.toml`.
+    pub file: String,
+    /// Its line, from 1, where that is known.
+    pub line: Option<usize>,
+    /// What is wrong; begins with the key of the manifest where it is about one. Never a line of the file.
+    pub reason: String,
+}
+
+impl PackFault {
+    /// A fault of a file as a whole.
+    #[must_use]
+    pub fn of_file(file: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self { file: file.into(), line: None, reason: reason.into() }
+    }
+}
+
+impl fmt::Display for PackFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "{}:{line}: {}", self.file, self.reason),
+            None => write!(f, "{}: {}", self.file, self.reason),
+        }
+    }
+}
+
+/// How a node stands to the folder of a pack.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PackSeen {
+    /// The version that this node runs.
+    pub loaded: Option<String>,
+    /// Why the folder as it is now is not what runs: the faults, and when they were met. Empty when it is.
+    pub faults: Vec<PackFault>,
+    /// When the folder was read last.
+    pub at: Option<Millis>,
+}
+
+/// What a node has seen of the folders of packs, by their names: written by whoever loads them, read by whoever tells it.
+#[derive(Clone, Debug, Default)]
+pub struct PackBoard(Arc<RwLock<BTreeMap<String, PackSeen>>>);
+
+impl PackBoard {
+    /// Writes what was seen of a folder; none: it is gone.
+    pub fn set(&self, name: &str, seen: Option<PackSeen>) {
+        let mut board = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        match seen {
+            Some(seen) => board.insert(name.to_owned(), seen),
+            None => board.remove(name),
+        };
+    }
+
+    /// All that was seen.
+    #[must_use]
+    pub fn all(&self) -> BTreeMap<String, PackSeen> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

@@ -11,9 +11,14 @@ use crate::core::ids::TaskId;
 use crate::core::lifecycle::Ask;
 use crate::core::principal::Principal;
 use crate::core::submit::{Submit, Submitted};
-use crate::store::{AskParams, Asked, MarkParams, Result, Store, StoreError, Written};
+use crate::store::{AskParams, Asked, MarkParams, PackSwitch, Result, Store, StoreError, Written};
 use std::sync::Arc;
 use tokio::sync::Notify;
+
+/// Tasks that follow the switch of a pack in one commit.
+const SETTLE_AT_ONCE: usize = 500;
+/// Such commits of one call.
+const SETTLE_BATCHES: usize = 20;
 
 /// What the web may ask of the engine. Cheap to clone.
 #[derive(Clone)]
@@ -72,6 +77,23 @@ impl Commands {
     pub async fn delete(&self, caller: &Principal, task: TaskId) -> Result<Option<bool>> {
         let written = self.store.delete(caller, vec![task]).await?;
         Ok(announce(&self.bus, &self.wake, written).pop().flatten())
+    }
+
+    /// Switches a pack on or off: when this has answered, no chunk of a pack that is off starts any more, on any node. `None`
+    /// = no such pack, else whether it was the other way before. Its tasks are paused or go on in the same call, but for what
+    /// is left after [`SETTLE_BATCHES`], which the sweeps bring after.
+    pub async fn switch_pack(&self, params: PackSwitch) -> Result<Option<bool>> {
+        let switched = self.store.switch_pack(params).await?;
+        if switched.is_some() {
+            for _ in 0..SETTLE_BATCHES {
+                let settled = announce(&self.bus, &self.wake, self.store.settle_packs(SETTLE_AT_ONCE).await?);
+                if settled < SETTLE_AT_ONCE {
+                    break;
+                }
+            }
+            self.wake.notify_one();
+        }
+        Ok(switched)
     }
 
     /// Sets marks on an owner's items; answers how many changed.

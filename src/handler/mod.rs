@@ -108,25 +108,31 @@ impl Registry {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = handlers;
     }
 
-    fn table(&self) -> RwLockReadGuard<'_, Handlers> {
+    fn read(&self) -> RwLockReadGuard<'_, Handlers> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// All of it, as it is now.
+    #[must_use]
+    pub fn table(&self) -> Handlers {
+        self.read().clone()
     }
 
     /// The handler of an action.
     #[must_use]
     pub fn get(&self, action: &str) -> Option<Arc<dyn Handler>> {
-        self.table().by_action.get(action).cloned()
+        self.read().by_action.get(action).cloned()
     }
 
     /// The actions that this node can run.
     #[must_use]
     pub fn actions(&self) -> Vec<String> {
-        self.table().by_action.keys().cloned().collect()
+        self.read().by_action.keys().cloned().collect()
     }
 
     /// The packs whose tasks this node may run.
     #[must_use]
     pub fn packs(&self) -> Vec<String> {
-        self.table().packs.clone()
+        self.read().packs.clone()
     }
 }

@@ -361,9 +361,9 @@ pub trait Store: Accounts + Send + Sync {
     async fn settle_packs(&self, limit: usize) -> Result<Written<usize>> {
         until_settled!(tries, flow::packs::settle(self.begin().await?, limit).await)
     }
-    /// All packs that were ever loaded, with what waits for them.
-    async fn packs(&self) -> Result<Vec<PackStanding>> {
-        until_settled!(tries, flow::packs::standing(self.begin().await?).await)
+    /// All packs that were ever loaded, with what waits for them in a tenant, or in all.
+    async fn packs(&self, tenant: Option<String>) -> Result<Vec<PackStanding>> {
+        until_settled!(tries, flow::packs::standing(self.begin().await?, tenant.as_deref()).await)
     }
     /// Sets marks; answers how many items it changed.
     async fn mark(&self, params: MarkParams) -> Result<Written<usize>> {

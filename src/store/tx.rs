@@ -183,8 +183,9 @@ pub trait Tx: Send {
     async fn put_pack(&mut self, row: &PackRow) -> Result<()>;
     /// Tasks that are not as the switch of their pack is, those with a chunk under way first; not locked yet.
     async fn pack_strays(&mut self, limit: usize) -> Result<Vec<TaskId>>;
-    /// How many unfinished tasks of each pack have no chunk under way; packs without any are left out.
-    async fn pack_waiting(&mut self) -> Result<Vec<(String, i64)>>;
+    /// How many unfinished tasks of each pack, of one tenant or of all, have no chunk under way; packs without any are left
+    /// out.
+    async fn pack_waiting(&mut self, tenant: Option<&str>) -> Result<Vec<(String, i64)>>;
     /// Lengthens leases in one statement.
     async fn renew(&mut self, params: &RenewParams, until: Millis) -> Result<Vec<Renewed>>;
     /// Lengthens leases of chunks that workers outside run until `until`, or the end of their time where that is sooner.

@@ -8,7 +8,7 @@ use super::error::{ApiError, Code};
 use super::origin;
 use super::state::AppState;
 use crate::core::ids::TaskId;
-use crate::core::principal::{Principal, Scope};
+use crate::core::principal::{Principal, Role, Scope};
 use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
@@ -21,6 +21,10 @@ pub struct Reader(pub Principal);
 /// A caller who may submit and control.
 #[derive(Clone, Debug)]
 pub struct Writer(pub Principal);
+
+/// A caller who may use the admin API.
+#[derive(Clone, Debug)]
+pub struct Administrator(pub Principal);
 
 /// Whoever calls, known or not.
 #[derive(Clone, Debug)]
@@ -69,6 +73,18 @@ impl FromRequestParts<AppState> for WorkerCaller {
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, ApiError> {
         caller_with(parts, state, Scope::Worker).await.map(Self)
+    }
+}
+
+impl FromRequestParts<AppState> for Administrator {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, ApiError> {
+        let who = with_scope(parts, state, Scope::Admin).await?;
+        if who.role < Role::Admin {
+            return Err(ApiError::new(Code::Forbidden).detail("This takes the role admin."));
+        }
+        Ok(Self(who))
     }
 }
 

@@ -5,6 +5,7 @@ use super::auth::jwt::Issuers;
 use super::auth::{DemoUsers, Guard};
 use super::error::{ApiError, Code};
 use crate::core::ids::TaskId;
+use crate::core::pack::PackBoard;
 use crate::core::principal::Principal;
 use crate::core::resolve::Resolver;
 use crate::core::task::Task;
@@ -68,6 +69,8 @@ pub struct Parts {
     pub settings: WebSettings,
     /// The users of the demo; absent outside of it.
     pub demo: Option<DemoUsers>,
+    /// What this node has seen of the folders of packs.
+    pub packs: PackBoard,
     /// The numbers of the process.
     pub numbers: PrometheusHandle,
     /// The node is going down: readiness is off.

@@ -26,8 +26,7 @@ impl Task {
         self.wait = Some(WaitReason::PackDisabled);
         self.enter(Event::PackOff, step)?;
         if under_way {
-            let actor = step.actor.clone().unwrap_or_default();
-            self.stop = Some(StopRequest { actor, reason: Some("pack".to_owned()), at: step.now });
+            self.stop = Some(StopRequest { actor: "pack".to_owned(), reason: None, at: step.now });
         }
         Ok(true)
     }

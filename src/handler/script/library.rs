@@ -4,6 +4,7 @@
 //! only, and a key outside of it is told in the same words whether or not another library has it.
 
 use super::file::ScriptFile;
+use crate::core::pack::{Pack, Script};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::io;
@@ -20,6 +21,20 @@ impl Library {
     pub fn open(files: impl IntoIterator<Item = (String, PathBuf)>) -> io::Result<Self> {
         let open = |(key, path)| Ok((key, Arc::new(ScriptFile::open(path)?)));
         files.into_iter().map(open).collect::<io::Result<_>>().map(Self)
+    }
+
+    /// The scripts of a pack, as it was read.
+    #[must_use]
+    pub fn of_pack(pack: &Pack) -> Self {
+        let fixed = |(key, script): (&String, &Script)| {
+            (key.clone(), Arc::new(ScriptFile::fixed(&format!("{}/{}", pack.name, script.file), &script.source)))
+        };
+        Self(pack.scripts.iter().map(fixed).collect())
+    }
+
+    /// The file of a script.
+    pub(super) fn file(&self, key: &str) -> Option<Arc<ScriptFile>> {
+        self.0.get(key).cloned()
     }
 
     /// The name and the text of a script; none when there is no such key.

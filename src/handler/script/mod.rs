@@ -23,7 +23,7 @@ mod pool;
 mod protocol;
 pub mod worker;
 
-pub use file::check;
+pub use file::{check, check_text};
 pub use library::Library;
 pub use pool::{PoolSettings, ScriptPool};
 
@@ -45,7 +45,7 @@ use std::time::Duration;
 
 /// A script that runs the chunks of an action.
 pub struct ScriptHandler {
-    file: ScriptFile,
+    file: Arc<ScriptFile>,
     budgets: Budgets,
     timeout: Duration,
     pool: Arc<ScriptPool>,
@@ -66,8 +66,24 @@ impl ScriptHandler {
         timeout: Duration,
         pool: Arc<ScriptPool>,
     ) -> io::Result<Self> {
-        Ok(Self {
-            file: ScriptFile::open(path.into())?,
+        Ok(Self::of(Arc::new(ScriptFile::open(path.into())?), budgets, timeout, pool))
+    }
+
+    /// A handler for a script of a library, which it may run as well as its neighbours; none when there is no such key.
+    #[must_use]
+    pub fn of_library(
+        library: &Arc<Library>,
+        key: &str,
+        budgets: Budgets,
+        timeout: Duration,
+        pool: Arc<ScriptPool>,
+    ) -> Option<Self> {
+        Some(Self::of(library.file(key)?, budgets, timeout, pool).with_library(library.clone()))
+    }
+
+    fn of(file: Arc<ScriptFile>, budgets: Budgets, timeout: Duration, pool: Arc<ScriptPool>) -> Self {
+        Self {
+            file,
             budgets,
             timeout,
             pool,
@@ -76,7 +92,7 @@ impl ScriptHandler {
             hosts: None,
             tables: None,
             user_level: 0,
-        })
+        }
     }
 
     /// The same with the scripts that it may run.

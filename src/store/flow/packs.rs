@@ -59,8 +59,8 @@ pub async fn settle(mut tx: Box<dyn Tx>, limit: usize) -> Result<Written<usize>>
 }
 
 /// The verb: all packs that were ever loaded, with what waits.
-pub async fn standing(mut tx: Box<dyn Tx>) -> Result<Vec<PackStanding>> {
-    let waiting: BTreeMap<String, i64> = tx.pack_waiting().await?.into_iter().collect();
+pub async fn standing(mut tx: Box<dyn Tx>, tenant: Option<&str>) -> Result<Vec<PackStanding>> {
+    let waiting: BTreeMap<String, i64> = tx.pack_waiting(tenant).await?.into_iter().collect();
     let rows = tx.packs().await?;
     Ok(rows
         .into_iter()
@@ -68,7 +68,8 @@ pub async fn standing(mut tx: Box<dyn Tx>) -> Result<Vec<PackStanding>> {
         .collect())
 }
 
-/// Brings tasks that are in the working set to the switch of their pack.
+/// Brings tasks that are in the working set to the switch of their pack. Nobody is told as the one who did it: a pack is one
+/// for all tenants, and who switched it may be of another one.
 pub(super) async fn settle_all(tx: &mut dyn Tx, work: &mut Work, ids: &[TaskId]) -> Result<()> {
     if ids.is_empty() {
         return Ok(());
@@ -77,10 +78,8 @@ pub(super) async fn settle_all(tx: &mut dyn Tx, work: &mut Work, ids: &[TaskId])
     for id in ids {
         let row = work.get(*id).and_then(|task| rows.get(task.pack.as_ref()?));
         let Some(row) = row.cloned() else { continue };
-        work.step.actor.clone_from(&row.changed_by);
         settle_one(tx, work, *id, row.paused).await?;
     }
-    work.step.actor = None;
     Ok(())
 }
 

@@ -17,7 +17,7 @@ use crate::core::lifecycle::Ask;
 use crate::core::submit::{KeyClaim, SlotClaim, Submit, SubmitRefusal, Submitted};
 use crate::core::task::{State, Task};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 enum Answer {
     Created(TaskId),
@@ -31,7 +31,7 @@ pub async fn submit(mut tx: Box<dyn Tx>, items: &[Submit], again: bool) -> Resul
     let mut work = Work::begin(tx.as_mut()).await?;
     // Whether a queue is full, and who is cancelled in it, is a question to all of it.
     work.count_waiters = u32::MAX;
-    let mut flow = Flow { work, keys: BTreeMap::new(), given: BTreeMap::new(), off: BTreeMap::new() };
+    let mut flow = Flow { work, keys: BTreeMap::new(), given: BTreeMap::new(), off: BTreeSet::new() };
     flow.look_up(tx.as_mut(), items, again).await?;
     let mut answers = Vec::with_capacity(items.len());
     for item in items {
@@ -62,8 +62,8 @@ struct Flow {
     keys: BTreeMap<KeyName, KeyRow>,
     /// Keys that this batch gave away.
     given: BTreeMap<KeyName, KeyRow>,
-    /// Packs of this batch that are switched off, with who did it.
-    off: BTreeMap<String, Option<String>>,
+    /// Packs that are switched off, where the batch has tasks of packs.
+    off: BTreeSet<String>,
 }
 
 fn key_name(item: &Submit, claim: &KeyClaim) -> KeyName {
@@ -89,7 +89,7 @@ impl Flow {
         self.keys = rows.into_iter().map(|r| (r.name.clone(), r)).collect();
         if items.iter().any(|item| item.pack.is_some()) {
             let off = tx.packs().await?.into_iter().filter(|row| row.paused);
-            self.off = off.map(|row| (row.name, row.changed_by)).collect();
+            self.off = off.map(|row| row.name).collect();
         }
         Ok(())
     }
@@ -189,8 +189,8 @@ impl Flow {
         if let Some(slot) = item.slot.as_ref().filter(|_| !item.starts_later(self.work.step.now)) {
             self.take_slot(tx, item, slot, id).await?;
         }
-        if let Some(by) = item.pack.as_ref().and_then(|pack| self.off.get(pack)) {
-            self.work.step.actor.clone_from(by);
+        if item.pack.as_ref().is_some_and(|pack| self.off.contains(pack)) {
+            self.work.step.actor = None;
             self.work.apply(id, Task::pack_off).expect("a task that was just made waits and can be paused");
         }
         Ok(Answer::Created(id))

@@ -281,9 +281,12 @@ impl Tx for MemoryTx {
         Ok(strays.into_iter().take(limit).map(|task| task.id).collect())
     }
 
-    async fn pack_waiting(&mut self) -> Result<Vec<(String, i64)>> {
+    async fn pack_waiting(&mut self, tenant: Option<&str>) -> Result<Vec<(String, i64)>> {
         let mut waiting: BTreeMap<String, i64> = BTreeMap::new();
-        let idle = self.tables.tasks().filter(|task| !task.state.is_final() && !task.under_way());
+        let counts = |task: &&Task| {
+            !task.state.is_final() && !task.under_way() && tenant.is_none_or(|tenant| tenant == task.tenant)
+        };
+        let idle = self.tables.tasks().filter(counts);
         for pack in idle.filter_map(|task| task.pack.clone()) {
             *waiting.entry(pack).or_default() += 1;
         }

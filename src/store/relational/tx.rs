@@ -321,8 +321,8 @@ impl<S: Session> Tx for SqlTx<S> {
         rows.into_iter().map(|mut r| row::task_id(&r.text()?.unwrap_or_default())).collect()
     }
 
-    async fn pack_waiting(&mut self) -> Result<Vec<(String, i64)>> {
-        let rows = self.session.rows(&self.statements.pack_waiting, values![]).await?;
+    async fn pack_waiting(&mut self, tenant: Option<&str>) -> Result<Vec<(String, i64)>> {
+        let rows = self.session.rows(&self.statements.pack_waiting, values![tenant.map(str::to_owned)]).await?;
         rows.into_iter().map(|mut r| Ok((r.text()?.unwrap_or_default(), r.int()?.unwrap_or_default()))).collect()
     }
 

@@ -12,6 +12,7 @@ pub mod list;
 pub mod logs;
 pub mod metrics;
 pub mod notifications;
+pub mod packs;
 pub mod progress;
 pub mod records;
 pub mod submit;
@@ -52,6 +53,9 @@ pub fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(worker::progress))
         .routes(routes!(worker::log))
         .routes(routes!(worker::renew))
+        .routes(routes!(packs::list))
+        .routes(routes!(packs::pause))
+        .routes(routes!(packs::resume))
         .routes(routes!(super::ws::connect))
         .merge(callbacks())
 }

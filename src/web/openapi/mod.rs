@@ -15,7 +15,7 @@ use std::sync::LazyLock;
 use utoipa::OpenApi;
 
 /// Nouns of the API, in the order of the page, each with a sentence.
-const TAGS: [(&str, &str); 9] = [
+const TAGS: [(&str, &str); 10] = [
     ("tasks", "Submit, read, list and control tasks; their logs and timelines."),
     ("actions", "The buttons that a caller may click."),
     ("records", "The tasks of a business record."),
@@ -24,6 +24,7 @@ const TAGS: [(&str, &str); 9] = [
     ("push", "The notification center over a WebSocket."),
     ("handlers", "For handlers that work outside of the service, while their chunk runs."),
     ("workers", "For programs of your own that fetch chunks and run them; with the scope `worker`."),
+    ("packs", "Packs of scripts: their versions and their switches; for administrators."),
     ("operations", "For whoever runs the service, and for programs that read its description."),
 ];
 

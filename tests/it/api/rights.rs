@@ -30,6 +30,9 @@ const ROUTES: &[(&str, &str)] = &[
     ("POST", "/api/v1/notifications/seen"),
     ("POST", "/api/v1/notifications/read"),
     ("POST", "/api/v1/notifications/archive"),
+    ("GET", "/api/v1/admin/packs"),
+    ("POST", "/api/v1/admin/packs/{name}/pause"),
+    ("POST", "/api/v1/admin/packs/{name}/resume"),
 ];
 
 #[test]
@@ -95,7 +98,7 @@ async fn what_is_anothers_cannot_be_told_from_what_does_not_exist() {
         api.with(principal("other", "eve", Role::Admin)).await,
     ];
     for other in &others {
-        for (method, path) in ROUTES.iter().filter(|(_, p)| p.contains('{')) {
+        for (method, path) in ROUTES.iter().filter(|(_, p)| p.contains('{') && !p.contains("/admin/")) {
             let theirs = ask(other, method, &path.replace("{id}", &id).replace("{file}", &file)).await;
             let missing = ask(other, method, &path.replace("{id}", unknown).replace("{file}", unknown)).await;
             let garbage = ask(other, method, &path.replace("{id}", "../x").replace("{file}", "no-id")).await;
@@ -196,4 +199,19 @@ async fn a_colleague_sees_numbers_of_a_shared_record_and_nothing_else() {
     assert_eq!(own.json["items"][0]["title"], "secret");
     let eve = api.with(principal("other", "eve", Role::Admin)).await;
     assert_eq!(eve.get("/api/v1/records/shared/a%2Fb%20c/tasks").await.json["items"], json!([]));
+}
+
+#[tokio::test]
+async fn packs_are_for_administrators_and_an_unknown_one_is_not_found() {
+    let api = Api::start().await;
+    let ada = api.caller("ada", Role::Admin).await;
+    for (method, path) in ROUTES.iter().filter(|(_, path)| path.contains("/admin/")) {
+        let path = path.replace("{name}", "stock");
+        for role in [Role::User, Role::Operator] {
+            let answer = ask(&api.caller("eve", role).await, method, &path).await;
+            assert_eq!((answer.status, answer.code()), (403, "forbidden"), "{method} {path}");
+        }
+        let status = ask(&ada, method, &path).await.status;
+        assert_eq!(status, if *method == "GET" { 200 } else { 404 }, "{method} {path}");
+    }
 }

@@ -2,4 +2,5 @@
 
 mod demo;
 mod http;
+mod packs;
 mod script;

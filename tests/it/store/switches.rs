@@ -59,13 +59,13 @@ async fn a_pack_is_on_when_it_is_first_loaded_and_stays_as_it_was_switched(f: &F
     let unknown = PackSwitch { name: "stock".into(), paused: true, by: "ada".into() };
     assert_eq!(f.store.switch_pack(unknown.clone()).await.unwrap(), None);
     load(f, "stock", false).await;
-    assert!(!f.store.packs().await.unwrap()[0].row.paused);
+    assert!(!f.store.packs(None).await.unwrap()[0].row.paused);
     assert_eq!(f.store.switch_pack(unknown.clone()).await.unwrap(), Some(true));
     assert_eq!(f.store.switch_pack(unknown).await.unwrap(), Some(false), "it is off already");
     let newer = PackLoaded { name: "stock".into(), version: "2".into(), serial: true };
     f.store.register_packs(vec![newer]).await.unwrap();
     f.new_task(of("stock")).await;
-    let standing = f.store.packs().await.unwrap();
+    let standing = f.store.packs(None).await.unwrap();
     let (changed_at, changed_by) = (Some(f.now()), Some("ada".to_owned()));
     let row = PackRow { name: "stock".into(), version: "2".into(), serial: true, paused: true, changed_at, changed_by };
     assert_eq!((standing.len(), &standing[0].row, standing[0].waiting), (1, &row, 1));

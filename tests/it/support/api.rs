@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 use taskbell::app::clock::SystemRng;
 use taskbell::core::action::{Action, CancelRight, ConcurrencyRule, HandlerRef, IdempotencyRule, OnConflict, Policy};
+use taskbell::core::pack::PackBoard;
 use taskbell::core::principal::{Principal, Role, Scope};
 use taskbell::core::resolve::Resolver;
 use taskbell::core::task::Hold;
@@ -234,6 +235,7 @@ impl Api {
             clock,
             settings,
             demo,
+            packs: PackBoard::default(),
             numbers: taskbell::telemetry::measures::start(),
             draining: Arc::new(AtomicBool::new(false)),
         });

@@ -218,9 +218,9 @@ impl Tx for FaultyTx {
         self.tx.pack_strays(limit).await
     }
 
-    async fn pack_waiting(&mut self) -> Result<Vec<(String, i64)>> {
+    async fn pack_waiting(&mut self, tenant: Option<&str>) -> Result<Vec<(String, i64)>> {
         self.next(false).await?;
-        self.tx.pack_waiting().await
+        self.tx.pack_waiting(tenant).await
     }
 
     async fn renew(&mut self, params: &RenewParams, until: Millis) -> Result<Vec<Renewed>> {
