@@ -2,6 +2,7 @@
 
 mod answers;
 mod budgets;
+mod compat;
 mod fetch;
 mod field;
 mod hostile;
