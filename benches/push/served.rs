@@ -174,7 +174,7 @@ async fn listen(node: &Node, limits: Limits) -> u16 {
         resolver: Resolver::new(node.catalogue.clone()).unwrap(),
         catalogue: node.catalogue.clone(),
         hub,
-        beside: Arc::new(BesideReader::new(node.store.clone())),
+        beside: Arc::new(BesideReader::new(node.store.clone(), node.catalogue.clone())),
         clock,
         settings: WebSettings::default(),
         demo: None,

@@ -246,7 +246,7 @@ impl Node {
         let draining = Arc::new(AtomicBool::new(false));
         let tidy = AbortOnDropHandle::new(tokio::spawn(measures::tidy(numbers.clone())));
         let state = AppState::new(Parts {
-            beside: Arc::new(BesideReader::new(store.clone())),
+            beside: Arc::new(BesideReader::new(store.clone(), catalogue.clone())),
             store,
             logs,
             files,

@@ -4,7 +4,7 @@
 //! that are for operators only are left out for others; `can` lists what this caller may do now, and buttons are drawn
 //! from it and from nothing else. Percent and ETA are derived here and stored nowhere.
 
-use super::action::{Action, Actions, CancelRight};
+use super::action::{Action, Actions, CancelRight, HandlerRef};
 use super::eta::{Activity, Eta, UnitPrior};
 use super::ids::{FencingToken, Revision, TaskId};
 use super::principal::{Principal, Scope};
@@ -15,6 +15,9 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use utoipa::ToSchema;
+
+/// Workers outside that asked for an action not longer ago are there, ms. Those that wait are noted each third of it.
+const ATTENDED_MS: i64 = 60_000;
 
 /// What a view needs beside the task.
 #[derive(Clone, Copy)]
@@ -196,6 +199,8 @@ pub struct Beside {
     pub artifacts: Vec<ArtifactView>,
     /// What earlier successes of the action took per unit.
     pub prior: Option<UnitPrior>,
+    /// When a worker outside last asked for chunks of the action, where such workers run it and the task waits for one.
+    pub asked_at: Option<Millis>,
 }
 
 impl TaskSummary {
@@ -234,7 +239,7 @@ impl Lens<'_> {
             concurrency_key: task.concurrency.as_ref().map(|c| c.key.clone()),
             priority: task.priority,
             progress: self.progress(task, beside.prior),
-            waiting: self.waiting(task, action.is_some(), beside),
+            waiting: self.waiting(task, action.as_deref(), beside),
             attempt: task.attempt(),
             max_attempts: task.max_attempts,
             chunks: task.chunks,
@@ -324,7 +329,14 @@ impl Lens<'_> {
         }
     }
 
-    fn waiting(&self, task: &Task, known: bool, beside: &Beside) -> Option<Waiting> {
+    /// Why a task waits that is due: all places are taken, or no worker outside has asked for it lately.
+    fn due_reason(&self, task: &Task, action: Option<&Action>, beside: &Beside) -> WaitReason {
+        let pulled = task.claimable() && action.is_some_and(|action| action.handler == HandlerRef::Pull);
+        let attended = beside.asked_at.is_some_and(|at| self.now.since(at) < ATTENDED_MS);
+        if pulled && !attended { WaitReason::NoHandler } else { WaitReason::Capacity }
+    }
+
+    fn waiting(&self, task: &Task, action: Option<&Action>, beside: &Beside) -> Option<Waiting> {
         if task.state.is_final() || task.under_way() {
             return None;
         }
@@ -332,12 +344,15 @@ impl Lens<'_> {
             State::Blocked => WaitReason::Concurrency,
             State::Paused if task.held_by_pack() => WaitReason::PackDisabled,
             State::Paused => WaitReason::Paused,
-            _ if !known => WaitReason::NoHandler,
-            _ => task.wait.unwrap_or(WaitReason::Capacity),
+            _ if action.is_none() => WaitReason::NoHandler,
+            _ => match task.wait.unwrap_or(WaitReason::Capacity) {
+                WaitReason::Capacity => self.due_reason(task, action, beside),
+                planned => planned,
+            },
         };
         let timed = matches!(reason, WaitReason::Delay | WaitReason::Retry | WaitReason::Scheduled);
         if timed && task.due_at <= self.now {
-            let reason = WaitReason::Capacity;
+            let reason = self.due_reason(task, action, beside);
             return Some(Waiting { reason, until: None, blocked_by: None, position: beside.position });
         }
         Some(Waiting {

@@ -94,7 +94,7 @@ pub(super) struct Renderer {
 
 impl Renderer {
     pub fn new(store: Arc<dyn Store>, catalogue: Arc<Catalogue>, clock: Arc<dyn Clock>, limits: &Limits) -> Self {
-        Self { beside: BesideReader::new(store), catalogue, clock, keep_ms: limits.render_ms }
+        Self { beside: BesideReader::new(store, catalogue.clone()), catalogue, clock, keep_ms: limits.render_ms }
     }
 
     /// The items as this viewer sees them, in their order. What stands beside them is read for all at once, and once for all

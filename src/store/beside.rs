@@ -5,31 +5,40 @@
 //! reach. What an action usually takes is kept for [`USUAL_FOR`], since it changes with each success and nobody notices.
 
 use super::{Reach, Result, Store, Usual};
+use crate::core::action::HandlerRef;
 use crate::core::ids::TaskId;
 use crate::core::principal::Principal;
 use crate::core::task::Task;
-use crate::core::view::{ArtifactView, Beside};
+use crate::core::time::Millis;
+use crate::core::view::{ArtifactView, Beside, Catalogue};
 use std::borrow::Borrow;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long a reading of what an action usually takes is used again.
 const USUAL_FOR: Duration = Duration::from_secs(30);
+/// How long a reading of what workers asked for is used again.
+const ASKS_FOR: Duration = Duration::from_secs(1);
 /// The most readings that are kept; above it all are forgotten.
 const USUAL_COUNT: usize = 10_000;
 
 /// Reads what stands beside tasks. Shared by all that show tasks.
 pub struct BesideReader {
     store: Arc<dyn Store>,
+    catalogue: Arc<Catalogue>,
     usual: Mutex<HashMap<(String, String), (Instant, Usual)>>,
+    asks: Mutex<Option<(Instant, Asks)>>,
 }
+
+/// When workers last asked, by (tenant, or `*` for all; action).
+type Asks = Arc<BTreeMap<(String, String), Millis>>;
 
 impl BesideReader {
     /// A reader over a store.
     #[must_use]
-    pub fn new(store: Arc<dyn Store>) -> Self {
-        Self { store, usual: Mutex::default() }
+    pub fn new(store: Arc<dyn Store>, catalogue: Arc<Catalogue>) -> Self {
+        Self { store, catalogue, usual: Mutex::default(), asks: Mutex::default() }
     }
 
     /// What stands beside these tasks for this viewer, by task; each task has an entry.
@@ -43,6 +52,7 @@ impl BesideReader {
         self.read_files(tasks, &mut found).await?;
         self.read_places(tasks, &mut found).await?;
         self.read_holders(viewer, tasks, &mut found).await?;
+        self.read_asks(tasks, &mut found).await?;
         for task in tasks.iter().filter(|t| t.started_at.is_some() && !t.state.is_final()) {
             let usual = self.usual(&task.tenant, &task.action).await?;
             found.entry(task.id).or_default().prior = usual.prior;
@@ -102,6 +112,40 @@ impl BesideReader {
             }
         }
         Ok(())
+    }
+
+    /// Whether somebody asks for what waits for a worker outside.
+    async fn read_asks(&self, tasks: &[&Task], found: &mut HashMap<TaskId, Beside>) -> Result<()> {
+        let pulled = |task: &&&Task| {
+            let action = self.catalogue.actions.get(&task.action).filter(|_| task.claimable());
+            action.is_some_and(|action| action.handler == HandlerRef::Pull)
+        };
+        let waiting: Vec<&&Task> = tasks.iter().filter(pulled).collect();
+        if waiting.is_empty() {
+            return Ok(());
+        }
+        let asks = self.asks().await?;
+        for task in waiting {
+            let asked = |tenant: &str| asks.get(&(tenant.to_owned(), task.action.clone())).copied();
+            if let Some(beside) = found.get_mut(&task.id) {
+                beside.asked_at = asked(&task.tenant).max(asked("*"));
+            }
+        }
+        Ok(())
+    }
+
+    /// What workers asked for; up to [`ASKS_FOR`] old.
+    async fn asks(&self) -> Result<Asks> {
+        let kept = self.asks.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some((read_at, asks)) = kept
+            && read_at.elapsed() < ASKS_FOR
+        {
+            return Ok(asks);
+        }
+        let actions: Vec<String> = self.catalogue.actions.pulled().map(|action| action.key.clone()).collect();
+        let asks = Arc::new(self.store.last_asks(&actions).await?);
+        *self.asks.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), asks.clone()));
+        Ok(asks)
     }
 
     async fn read_holders(

@@ -442,3 +442,25 @@ async fn a_number_that_is_none_is_dropped_with_a_line_and_fails_nothing() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_task_that_no_worker_has_asked_for_lately_says_so() {
+    let api = Api::start().await;
+    let (alice, worker) = (api.alice().await, api.worker("default").await);
+    let first = alice.new_task(json!({"action": "pulled"})).await;
+    let reason = async |id: &str| task(&alice, id).await["waiting"]["reason"].as_str().unwrap_or_default().to_owned();
+    assert_eq!(reason(&first).await, "no-handler", "nobody ever asked");
+    api.worker("other").await.post(CLAIM, json!({"actions": ["pulled"], "waitMs": 0})).await;
+    let chunk = one(&worker).await;
+    assert_eq!(task(&alice, &first).await["waiting"], Value::Null, "a chunk runs");
+    let second = alice.new_task(json!({"action": "pulled"})).await;
+    let third = alice.new_task(json!({"action": "pulled-soon"})).await;
+    eventually("a worker is there", SOON, async || (reason(&second).await == "capacity").then_some(())).await;
+    assert_eq!(reason(&third).await, "no-handler", "for this action nobody is");
+    let later = alice.new_task(json!({"action": "pulled", "runAt": "2999-01-01T00:00:00.000Z"})).await;
+    assert_eq!(reason(&later).await, "scheduled");
+    api.pass(61_000);
+    assert_eq!(reason(&second).await, "no-handler", "nobody has asked for a minute");
+    assert_eq!(reason(&later).await, "scheduled", "what is not due waits for its time");
+    commit(&worker, &chunk, json!({"hasMore": false})).await;
+}

@@ -231,7 +231,7 @@ impl Api {
             resolver: Resolver::new(node.catalogue.clone()).unwrap(),
             catalogue: node.catalogue.clone(),
             hub,
-            beside: Arc::new(BesideReader::new(store)),
+            beside: Arc::new(BesideReader::new(store, node.catalogue.clone())),
             clock,
             settings,
             demo,
