@@ -70,6 +70,12 @@ fn blocks(markdown: &str) -> Vec<Block> {
     .collect()
 }
 
+/// The text of a block that a page shows under a name.
+pub(crate) fn shown(page: &str, name: &str) -> String {
+    let found = blocks(&read(page)).into_iter().find(|block| block.name.as_deref() == Some(name));
+    found.unwrap_or_else(|| panic!("{page} shows no {name}")).text
+}
+
 #[test]
 fn every_link_leads_to_a_file_that_is_there() {
     let link = Regex::new(r"\]\(([^)#\s]+)").unwrap();

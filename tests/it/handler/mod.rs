@@ -3,4 +3,5 @@
 mod demo;
 mod http;
 mod packs;
+mod pull;
 mod script;
