@@ -138,8 +138,8 @@ mod tests {
             "{text}"
         );
 
-        let (good, text) = checked("[[actions]]\nkey = \"a\"\nhandler = { pull = true }");
-        assert!(!good && text.starts_with("actions[0].handler.pull: "), "{text}");
+        let (good, text) = checked("[files]\nurl = \"s3://bucket/files\"");
+        assert!(!good && text.starts_with("files.url: "), "{text}");
     }
 
     #[test]

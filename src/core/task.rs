@@ -251,6 +251,7 @@ pub struct Task {
     /// The declared button.
     pub action: String,
     /// The pack that declared the button when it was clicked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pack: Option<String>,
     /// As given by the caller; absent = the action's own title in the viewer's language.
     pub title: Option<String>,
@@ -317,7 +318,7 @@ pub struct Task {
     pub lease_until: Option<Millis>,
     /// Until when the chunk under way may take, where a worker outside runs it: its lease never goes beyond. Absent where a
     /// node runs it, for a node stops its chunks itself.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chunk_until: Option<Millis>,
     /// Length of life allowed from the first claim on, ms.
     pub timeout_ms: Option<i64>,
