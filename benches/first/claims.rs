@@ -73,6 +73,7 @@ async fn ends(store: &dyn Store, first: Claimed) -> f64 {
             chunk: 1,
             end: ChunkEnd::Answered(Box::new(Outcome::Done { result: None, told: Told::default() })),
             effects: Vec::new(),
+            children: Vec::new(),
             retry: taskbell::core::retry::RetryPolicy::default(),
             unit_random: 0.5,
             continue_for_ms: None,

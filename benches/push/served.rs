@@ -85,6 +85,7 @@ fn click(action: &str, owner: usize, room: usize) -> Submit {
         timeout_ms: None,
         retry_of: None,
         pack: None,
+        parent: None,
     }
 }
 

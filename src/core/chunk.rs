@@ -9,6 +9,8 @@
 mod code;
 mod step;
 
+use super::child::Child;
+use super::family::{CHILDREN_PER_CHUNK, OnFailure};
 use super::json;
 use super::progress::{FieldFault, MAX_UNIT_CHARS, Reported, tidy};
 use super::task::{ErrorKind, Rows, limits};
@@ -46,6 +48,10 @@ pub struct Told {
     pub log: Vec<String>,
     /// Row counts of this chunk.
     pub rows: Rows,
+    /// Children that are written in the chunk's commit.
+    pub submit: Vec<Child>,
+    /// The next chunk is due when all children have ended, and not before; only where there is more to do.
+    pub wait: Option<OnFailure>,
 }
 
 /// A failed chunk.
@@ -100,6 +106,14 @@ impl Outcome {
         Self::More { checkpoint: Some(checkpoint), delay_ms: 0, told: Told::default() }
     }
 
+    /// There is more to do once all children have ended: the next chunk goes on at this checkpoint then. Until then the task
+    /// holds neither a place nor a lease.
+    #[must_use]
+    pub fn when_children_ended(checkpoint: Value, on_failure: OnFailure) -> Self {
+        let told = Told { wait: Some(on_failure), ..Told::default() };
+        Self::More { checkpoint: Some(checkpoint), delay_ms: 0, told }
+    }
+
     /// The work is done, with a result document; `null` = without one.
     #[must_use]
     pub fn done(result: Value) -> Self {
@@ -126,7 +140,7 @@ impl Outcome {
         };
         // Typed clients write null for what they do not say.
         let key = |name: &str| fields.get(name).filter(|value| !value.is_null());
-        let (outcome, faults) = if let Some(fail) = key("fail") {
+        let (mut outcome, faults) = if let Some(fail) = key("fail") {
             (Self::Fail(parse_fail(fail)?), Vec::new())
         } else if let Some(has_more) = key("hasMore") {
             canonical(has_more, answer)?
@@ -137,12 +151,34 @@ impl Outcome {
         } else {
             return Err(BadOutcome("outcome: has none of `hasMore`, `fail`, `Code` and `done`".into()));
         };
+        outcome.take_children(answer)?;
         outcome.check()?;
         Ok((outcome, faults))
     }
 
-    /// Holds the documents of an outcome against their limits.
+    /// Reads `submit` and `wait`, which stand beside the keys of any shape.
+    fn take_children(&mut self, answer: &Value) -> Result<(), BadOutcome> {
+        let ends = matches!(self, Self::Done { .. });
+        if let Self::More { told, .. } | Self::Done { told, .. } = self {
+            told.submit = Child::parse_all(answer.get("submit"))?;
+            told.wait = wait(answer.get("wait"))?;
+            if ends && told.wait.is_some() {
+                return Err(BadOutcome("wait: needs a further chunk, so `hasMore` must be true".into()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Holds the documents and children of an outcome against their limits.
     pub fn check(&self) -> Result<(), BadOutcome> {
+        if let Self::More { told, .. } | Self::Done { told, .. } = self
+            && told.submit.len() > CHILDREN_PER_CHUNK
+        {
+            let count = told.submit.len();
+            return Err(BadOutcome(format!(
+                "submit: has {count} children, the limit of a chunk is {CHILDREN_PER_CHUNK}"
+            )));
+        }
         match self {
             Self::More { checkpoint, delay_ms, .. } => {
                 if !(0..=(limits::DELAY_SECONDS * 1000.0) as i64).contains(delay_ms) {
@@ -166,6 +202,21 @@ fn document(name: &str, value: Option<&Value>, cap_bytes: usize) -> Result<(), B
     json::check(text.as_bytes(), name, limits::JSON_DEPTH).map_err(|e| BadOutcome(e.to_string()))
 }
 
+/// `{"children": true, "onFailure": "fail"}`; a wait that is only half understood is a fault, for the task would go on too
+/// early.
+fn wait(value: Option<&Value>) -> Result<Option<OnFailure>, BadOutcome> {
+    let Some(value) = value.filter(|wait| !wait.is_null()) else { return Ok(None) };
+    match (value.get("children").and_then(Value::as_bool), value.get("onFailure")) {
+        (Some(false), _) => Ok(None),
+        (Some(true), None | Some(Value::Null)) => Ok(Some(OnFailure::default())),
+        (Some(true), Some(word)) => match word.as_str().and_then(OnFailure::parse) {
+            Some(word) => Ok(Some(word)),
+            None => Err(BadOutcome("wait.onFailure: must be `fail`, `ignore` or `collect`".into())),
+        },
+        (None, _) => Err(BadOutcome("wait: must be an object with `children`: true".into())),
+    }
+}
+
 fn canonical(has_more: &Value, answer: &Value) -> Result<(Outcome, Vec<FieldFault>), BadOutcome> {
     let Some(has_more) = has_more.as_bool() else {
         return Err(BadOutcome("hasMore: must be true or false".into()));
@@ -187,7 +238,7 @@ fn told(report: &Value, log: Option<&Value>) -> (Told, Vec<FieldFault>) {
         Ok(report) => (report, Vec::new()),
         Err(faults) => (Reported::default(), faults),
     };
-    (Told { report, log: lines(log), rows: Rows::default() }, faults)
+    (Told { report, log: lines(log), ..Told::default() }, faults)
 }
 
 /// A value that is there and not null.

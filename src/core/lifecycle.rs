@@ -9,6 +9,7 @@
 
 mod asks;
 mod ends;
+mod family;
 mod overdue;
 mod packs;
 #[cfg(test)]
@@ -125,6 +126,8 @@ pub struct EndTerms {
     pub continue_for_ms: Option<i64>,
     /// Hash of the checkpoint that comes with it.
     pub checkpoint_hash: Option<i64>,
+    /// How many children come with it.
+    pub children: usize,
 }
 
 impl Task {
@@ -271,9 +274,14 @@ impl Task {
         self.enter(Event::SlotFree, step)?;
         self.gated = false;
         self.slot_held = true;
-        self.wait = Some(WaitReason::Capacity);
+        self.wait = Some(self.waits_for());
         self.blocked_by = None;
         Ok(())
+    }
+
+    /// What keeps it from running once nothing else does: its children, or that every place is taken.
+    fn waits_for(&self) -> WaitReason {
+        if self.awaits.is_some() { WaitReason::Children } else { WaitReason::Capacity }
     }
 
     /// A report between commits. `None` when the writer is not the owner any more.
@@ -283,6 +291,13 @@ impl Task {
     }
 
     fn take_report(&mut self, report: &Reported, step: &mut Step) -> Applied {
+        match self.with_children(report) {
+            None => self.show(report, step),
+            Some(together) => self.show(&together, step),
+        }
+    }
+
+    fn show(&mut self, report: &Reported, step: &mut Step) -> Applied {
         let applied = self.progress.apply(report, step.now);
         if let Some((Some(old), new)) = applied.total_revised {
             let new = new.map_or_else(|| "unknown".to_owned(), |n| n.to_string());

@@ -158,6 +158,7 @@ mod tests {
             timeout_ms: None,
             retry_of: None,
             pack: None,
+            parent: None,
         }
         .into_task(&mut step);
         task.claim("n1", 3_600_000_000, &mut step).unwrap();

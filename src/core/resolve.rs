@@ -127,6 +127,7 @@ impl Resolver {
             max_attempts: action.retry.max_attempts,
             timeout_ms: action.timeout_ms,
             retry_of: None,
+            parent: None,
         })
     }
 
@@ -177,6 +178,7 @@ impl Resolver {
             max_attempts: action.retry.max_attempts,
             timeout_ms: action.timeout_ms,
             retry_of: Some(task.id),
+            parent: None,
         })
     }
 

@@ -1,6 +1,7 @@
 //! A click on its way in: checked, resolved, not yet a task.
 
 use super::action::{OnConflict, Policy};
+use super::family::Parent;
 use super::ids::{Head, Revision, TaskId};
 use super::lifecycle::Step;
 use super::principal::Principal;
@@ -92,6 +93,8 @@ pub struct Submit {
     pub timeout_ms: Option<i64>,
     /// The task it starts over.
     pub retry_of: Option<TaskId>,
+    /// The task whose chunk submits it.
+    pub parent: Option<Parent>,
 }
 
 impl Submit {
@@ -159,6 +162,9 @@ impl Submit {
             read_at: None,
             archived_at: None,
             event_count: 0,
+            parent: self.parent,
+            awaits: None,
+            family: None,
         };
         step.actor = Some(self.caller.user.clone());
         task.note(None, "submitted".to_owned(), step);

@@ -4,6 +4,7 @@
 //! a concurrency key; `fencing_token`, `revision`, `takeovers` and `chunks` only grow.
 
 use super::eta::Estimator;
+use super::family::{Family, OnFailure, Parent};
 use super::ids::{FencingToken, Head, Revision, TaskId};
 use super::progress::Progress;
 use super::time::Millis;
@@ -137,6 +138,8 @@ pub enum WaitReason {
     NoHandler,
     /// Its pack is switched off.
     PackDisabled,
+    /// Its children have not all ended.
+    Children,
 }
 
 impl WaitReason {
@@ -152,24 +155,18 @@ impl WaitReason {
             Self::Paused => "paused",
             Self::NoHandler => "no-handler",
             Self::PackDisabled => "pack-disabled",
+            Self::Children => "children",
         }
     }
 
     /// Reads the word back; an unknown one counts as capacity.
     #[must_use]
     pub fn parse(text: &str) -> Self {
-        [
-            Self::Delay,
-            Self::Retry,
-            Self::Scheduled,
-            Self::Concurrency,
-            Self::Paused,
-            Self::NoHandler,
-            Self::PackDisabled,
-        ]
-        .into_iter()
-        .find(|r| r.as_str() == text)
-        .unwrap_or(Self::Capacity)
+        use WaitReason::{Capacity, Children, Concurrency, Delay, NoHandler, PackDisabled, Paused, Retry, Scheduled};
+        [Delay, Retry, Scheduled, Concurrency, Paused, NoHandler, PackDisabled, Children]
+            .into_iter()
+            .find(|r| r.as_str() == text)
+            .unwrap_or(Capacity)
     }
 }
 
@@ -352,6 +349,16 @@ pub struct Task {
     pub archived_at: Option<Millis>,
     /// Timeline entries written so far.
     pub event_count: i64,
+    /// The task whose chunk submitted it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Parent>,
+    /// No chunk runs until its children have ended, and what one that does not succeed means. Outlives a pause, a failure and
+    /// a cancel, so that a resume waits on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub awaits: Option<OnFailure>,
+    /// What it knows of its children; present once it has submitted some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub family: Option<Family>,
 }
 
 impl Task {
@@ -367,10 +374,11 @@ impl Task {
         self.state == State::Failed || self.attempts > 0
     }
 
-    /// May be claimed once it is due: queued or running, lease free, not waiting for a slot.
+    /// May be claimed once it is due: queued or running, lease free, waiting neither for a slot nor for its children.
     #[must_use]
     pub fn claimable(&self) -> bool {
-        matches!(self.state, State::Queued | State::Running) && !self.under_way() && !self.gated
+        let free = !self.under_way() && !self.gated && self.awaits.is_none();
+        free && matches!(self.state, State::Queued | State::Running)
     }
 
     /// The order of claims, smaller first: the due instant moved by one minute per priority step. Since a waiting task's

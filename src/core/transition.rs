@@ -34,6 +34,8 @@ pub enum Event {
     Retry,
     /// The chunk failed for good: permanent, attempts or budget used up, bad outcome.
     Fail,
+    /// A child that it waits for did not succeed, and must.
+    ChildFailed,
     /// The deadline of the whole task is over.
     DeadlineOver,
     /// The lease ran out and the sweep took it.
@@ -64,7 +66,7 @@ pub enum Event {
 
 impl Event {
     /// All events.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::SlotFree,
         Self::KeyFull,
         Self::Claim,
@@ -72,6 +74,7 @@ impl Event {
         Self::Done,
         Self::Retry,
         Self::Fail,
+        Self::ChildFailed,
         Self::DeadlineOver,
         Self::LeaseLost,
         Self::LeasesUsedUp,
@@ -116,12 +119,14 @@ pub const TABLE: &[Arrow] = &[
     // Waiting for the first chunk, or for the next attempt of one.
     arrow(Queued, FREE, Event::Claim, Running, "claimed"),
     arrow(Queued, FREE, Event::KeyFull, Blocked, "concurrency"),
+    arrow(Queued, FREE, Event::ChildFailed, Failed, "child-failed"),
     arrow(Queued, FREE, Event::DeadlineOver, Failed, "deadline"),
     arrow(Queued, FREE, Event::Cancel, Cancelled, "cancel"),
     arrow(Queued, FREE, Event::Pause, Paused, "pause"),
     arrow(Queued, FREE, Event::PackOff, Paused, "pack"),
     // Behind others of its key.
     arrow(Blocked, FREE, Event::SlotFree, Queued, "slot-free"),
+    arrow(Blocked, FREE, Event::ChildFailed, Failed, "child-failed"),
     arrow(Blocked, FREE, Event::DeadlineOver, Failed, "deadline"),
     arrow(Blocked, FREE, Event::Cancel, Cancelled, "cancel"),
     arrow(Blocked, FREE, Event::Pause, Paused, "pause"),
@@ -130,6 +135,7 @@ pub const TABLE: &[Arrow] = &[
     arrow(Running, FREE, Event::Claim, Running, "claimed"),
     arrow(Running, FREE, Event::KeyFull, Running, "concurrency"),
     arrow(Running, FREE, Event::SlotFree, Running, "slot-free"),
+    arrow(Running, FREE, Event::ChildFailed, Failed, "child-failed"),
     arrow(Running, FREE, Event::DeadlineOver, Failed, "deadline"),
     arrow(Running, FREE, Event::Cancel, Cancelled, "cancel"),
     arrow(Running, FREE, Event::Pause, Paused, "pause"),
@@ -163,6 +169,7 @@ pub const TABLE: &[Arrow] = &[
     arrow(Pausing, UNDER_WAY, Event::ForceCancel, Cancelled, "forced"),
     // Paused at its checkpoint.
     arrow(Paused, FREE, Event::Cancel, Cancelled, "cancel"),
+    arrow(Paused, FREE, Event::ChildFailed, Failed, "child-failed"),
     arrow(Paused, FREE, Event::DeadlineOver, Failed, "deadline"),
     arrow(Paused, FREE, Event::Resume, Queued, "resume"),
     arrow(Paused, FREE, Event::ResumeBlocked, Blocked, "resume"),
@@ -236,7 +243,7 @@ mod tests {
                 }
             }
         }
-        assert_eq!(refused + TABLE.len(), 9 * 2 * 20);
+        assert_eq!(refused + TABLE.len(), 9 * 2 * 21);
     }
 
     #[test]

@@ -153,6 +153,8 @@ pub struct Waiting {
     pub blocked_by: Option<TaskId>,
     /// Place in the queue, from 1, where it is known.
     pub position: Option<i64>,
+    /// How many children are open, where it waits for them.
+    pub open: Option<i64>,
 }
 
 /// An error as shown.
@@ -201,6 +203,8 @@ pub struct Beside {
     pub prior: Option<UnitPrior>,
     /// When a worker outside last asked for chunks of the action, where such workers run it and the task waits for one.
     pub asked_at: Option<Millis>,
+    /// How many of its children are open, if it waits for them.
+    pub open_children: Option<i64>,
 }
 
 impl TaskSummary {
@@ -257,7 +261,7 @@ impl Lens<'_> {
             has_result: task.has_result,
             artifacts: beside.artifacts.clone(),
             schedule: None,
-            parent: None,
+            parent: task.parent.map(|p| p.id),
             retry_of: task.retry_of,
             can: can(task, self.viewer, action.as_deref()),
             stop: task.stop.as_ref().map(|s| StopView { actor: s.actor.clone(), reason: s.reason.clone(), at: s.at }),
@@ -353,13 +357,14 @@ impl Lens<'_> {
         let timed = matches!(reason, WaitReason::Delay | WaitReason::Retry | WaitReason::Scheduled);
         if timed && task.due_at <= self.now {
             let reason = self.due_reason(task, action, beside);
-            return Some(Waiting { reason, until: None, blocked_by: None, position: beside.position });
+            return Some(Waiting { reason, until: None, blocked_by: None, position: beside.position, open: None });
         }
         Some(Waiting {
             reason,
             until: timed.then_some(task.due_at),
             blocked_by: beside.blocked_by.filter(|_| reason == WaitReason::Concurrency),
             position: beside.position,
+            open: beside.open_children.filter(|_| reason == WaitReason::Children),
         })
     }
 }
@@ -385,6 +390,8 @@ pub fn activity(task: &Task) -> Activity {
         State::Cancelling => Activity::Ended,
         _ if task.state.is_final() => Activity::Ended,
         _ if task.gated => Activity::Blocked,
+        // Its children work for it.
+        _ if task.awaits.is_some() => Activity::Working,
         State::Queued if task.wait == Some(WaitReason::Retry) => Activity::RetryWait,
         State::Queued => Activity::NotStarted,
         _ if !task.under_way() && task.wait == Some(WaitReason::Delay) => Activity::PlannedGap { until: task.due_at },

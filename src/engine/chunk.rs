@@ -84,6 +84,7 @@ async fn run_chunk(
         token: task.fencing_token,
         chunk: origin.chunk,
         effects: if matches!(end, ChunkEnd::HandedBack) { Vec::new() } else { effects },
+        children: Vec::new(),
         end,
         retry: action.as_ref().map(|a| a.retry).unwrap_or_default(),
         unit_random: engine.rng.unit(),

@@ -44,6 +44,7 @@ const SQLITE: &[Migration] = &[
     Migration { number: 2, name: "users", text: include_str!("../../migrations/sqlite/0002_users.sql") },
     Migration { number: 3, name: "pictures", text: include_str!("../../migrations/sqlite/0003_pictures.sql") },
     Migration { number: 4, name: "change_log", text: include_str!("../../migrations/sqlite/0004_change_log.sql") },
+    Migration { number: 5, name: "children", text: include_str!("../../migrations/sqlite/0005_children.sql") },
     Migration { number: 6, name: "packs", text: include_str!("../../migrations/sqlite/0006_packs.sql") },
     Migration { number: 7, name: "workers", text: include_str!("../../migrations/sqlite/0007_workers.sql") },
 ];
@@ -52,6 +53,7 @@ const POSTGRES: &[Migration] = &[
     Migration { number: 2, name: "users", text: include_str!("../../migrations/postgres/0002_users.sql") },
     Migration { number: 3, name: "pictures", text: include_str!("../../migrations/postgres/0003_pictures.sql") },
     Migration { number: 4, name: "change_log", text: include_str!("../../migrations/postgres/0004_change_log.sql") },
+    Migration { number: 5, name: "children", text: include_str!("../../migrations/postgres/0005_children.sql") },
     Migration { number: 6, name: "packs", text: include_str!("../../migrations/postgres/0006_packs.sql") },
     Migration { number: 7, name: "workers", text: include_str!("../../migrations/postgres/0007_workers.sql") },
 ];

@@ -44,6 +44,7 @@ pub use switch::{PackLoaded, PackRow, PackStanding, PackSwitch};
 pub use usual::{Took, Usual};
 
 use crate::core::change::Change;
+use crate::core::child::ChildFault;
 use crate::core::effect::{Effect, SqlValue};
 use crate::core::ids::{FencingToken, Head, Revision, TaskId};
 use crate::core::lifecycle::{Ask, ChunkEnd, Ended};
@@ -88,6 +89,8 @@ pub struct ChunkCommit {
     pub end: ChunkEnd,
     /// Statements on business tables, run under the token in the same commit.
     pub effects: Vec<Effect>,
+    /// Children, each with this task as its parent; written in the same commit, all or none.
+    pub children: Vec<Submit>,
     /// The action's retry rule.
     pub retry: RetryPolicy,
     /// Randomness for the jitter, in `[0, 1)`.
@@ -105,6 +108,8 @@ pub struct Committed {
     pub task: Option<Task>,
     /// An effect was refused by the database: nothing of the chunk was applied, and the chunk counts as failed with this.
     pub effect_fault: Option<String>,
+    /// A child was refused: nothing of the chunk was applied, and the chunk counts as failed with this.
+    pub child_fault: Option<ChildFault>,
 }
 
 /// A progress report between commits.
@@ -322,7 +327,9 @@ pub trait Store: Accounts + Send + Sync {
     }
     /// Ends chunks.
     async fn commit(&self, items: Vec<ChunkCommit>) -> Result<Written<Vec<Committed>>> {
-        until_settled!(tries, flow::chunk::commit(self.begin().await?, &items).await)
+        let mut written = until_settled!(tries, flow::chunk::commit(self.begin().await?, &items, tries.again()).await)?;
+        flow::family::follow(self, &mut written.changes).await;
+        Ok(written)
     }
     /// Stores reports between commits; `false` = the writer is stale.
     async fn report(&self, items: Vec<Report>) -> Result<Written<Vec<bool>>> {
@@ -338,13 +345,28 @@ pub trait Store: Accounts + Send + Sync {
     }
     /// Takes what time has undone; answers how many rows it touched.
     async fn sweep(&self, params: SweepParams) -> Result<Written<usize>> {
-        until_settled!(tries, flow::sweep::sweep(self.begin().await?, &params).await)
+        let mut written = until_settled!(tries, flow::sweep::sweep(self.begin().await?, &params, tries.again()).await)?;
+        written.changes.extend(self.take_down(Vec::new()).await?.changes);
+        flow::family::follow(self, &mut written.changes).await;
+        Ok(written)
+    }
+    /// Cancels open children of parents that were stopped, of these or, when none is named, of all, as far as one
+    /// transaction goes; answers how many it found. The verbs that stop a parent do it by themselves.
+    async fn take_down(&self, parents: Vec<TaskId>) -> Result<Written<usize>> {
+        until_settled!(tries, flow::family::take_down(self.begin().await?, &parents).await)
+    }
+    /// Takes what children have done over into their parents' progress.
+    async fn roll_up(&self, parents: Vec<TaskId>) -> Result<Written<()>> {
+        until_settled!(tries, flow::family::roll_up(self.begin().await?, &parents).await)
     }
     /// Cancel, pause, resume.
     async fn ask(&self, items: Vec<AskParams>) -> Result<Written<Vec<Asked>>> {
-        until_settled!(tries, flow::ask::ask(self.begin().await?, &items).await)
+        let mut written = until_settled!(tries, flow::ask::ask(self.begin().await?, &items, tries.again()).await)?;
+        flow::family::follow(self, &mut written.changes).await;
+        Ok(written)
     }
-    /// Deletes ended tasks with all that is theirs: `None` = does not exist for the caller, `Some(false)` = not ended.
+    /// Deletes ended tasks with all that is theirs: `None` = does not exist for the caller, `Some(false)` = not ended, or its
+    /// parent or a child of it has not.
     async fn delete(&self, caller: &Principal, ids: Vec<TaskId>) -> Result<Written<Vec<Option<bool>>>> {
         until_settled!(tries, flow::ask::delete(self.begin().await?, caller, &ids).await)
     }
@@ -399,6 +421,12 @@ pub trait Store: Accounts + Send + Sync {
     async fn positions(&self, ids: &[TaskId]) -> Result<BTreeMap<TaskId, i64>>;
     /// What the last 20 successes of an action took: (median duration ms, per unit).
     async fn usual(&self, tenant: &str, action: &str) -> Result<Usual>;
+    /// Children of a task after an id, by id.
+    async fn children(&self, parent: TaskId, after: Option<TaskId>, limit: usize) -> Result<Vec<Task>>;
+    /// How many children of tasks are in each state; tasks without children are left out.
+    async fn family_counts(&self, parents: &[TaskId]) -> Result<BTreeMap<TaskId, BTreeMap<State, i64>>>;
+    /// The results of tasks that left one.
+    async fn results(&self, ids: &[TaskId]) -> Result<BTreeMap<TaskId, serde_json::Value>>;
     /// When the next waiting chunk is due, if one is.
     async fn next_due(&self) -> Result<Option<Millis>>;
 

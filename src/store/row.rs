@@ -7,13 +7,14 @@
 use super::value::Batch;
 use super::value::Kind::{self, Int, Text};
 use super::{Result, SortBy, StoreError};
+use crate::core::family::{OnFailure, Parent};
 use crate::core::ids::{FencingToken, Head, Revision, TaskId};
 use crate::core::picture::Point;
 use crate::core::progress::Progress;
 use crate::core::task::{Concurrency, Hold, RecordRef, Rows, State, StopRequest, Task, TimelineEvent, WaitReason};
 use crate::core::time::Millis;
 
-/// The columns of a task, in the order in which statements name them. The first twelve never change after the insert.
+/// The columns of a task, in the order in which statements name them. The first fifteen never change after the insert.
 pub(crate) const COLUMNS: &[(&str, Kind)] = &[
     ("id", Text),
     ("tenant", Text),
@@ -27,6 +28,9 @@ pub(crate) const COLUMNS: &[(&str, Kind)] = &[
     ("created_at", Int),
     ("retry_of", Text),
     ("pack", Text),
+    ("parent", Text),
+    ("depth", Int),
+    ("weight", Int),
     ("state", Text),
     ("revision", Int),
     ("head", Int),
@@ -79,10 +83,12 @@ pub(crate) const COLUMNS: &[(&str, Kind)] = &[
     ("read_at", Int),
     ("archived_at", Int),
     ("event_count", Int),
+    ("awaits", Text),
+    ("family", Text),
 ];
 
 /// How many of [`COLUMNS`] never change.
-pub(crate) const FIXED: usize = 12;
+pub(crate) const FIXED: usize = 15;
 
 /// Columns that are derived at each write and read by indexes only.
 pub(crate) const DERIVED: &[(&str, Kind)] = &[("claimable", Int), ("rank", Int), ("active", Int)];
@@ -101,6 +107,10 @@ pub(crate) fn encode_new(task: &Task, to: &mut Batch) {
     to.int(Some(task.created_at.0));
     to.text(task.retry_of.map(|id| id.to_string()).as_deref());
     to.text(task.pack.as_deref());
+    let parent = task.parent.as_ref();
+    to.text(parent.map(|p| p.id.to_string()).as_deref());
+    to.int(parent.map(|p| p.depth));
+    to.int(parent.map(|p| p.weight));
     encode_rest(task, to);
 }
 
@@ -167,6 +177,8 @@ fn encode_rest(task: &Task, to: &mut Batch) {
     to.int(ms(task.read_at));
     to.int(ms(task.archived_at));
     to.int(Some(task.event_count));
+    to.text(task.awaits.map(OnFailure::as_str));
+    to.text(task.family.as_ref().map(json_text).as_deref());
     to.int(Some(task.claimable().into()));
     to.int(Some(task.rank()));
     to.int(Some((!task.state.is_final()).into()));
@@ -229,6 +241,7 @@ pub(crate) fn decode(row: &mut impl Columns) -> Result<Task> {
     let created_at = Millis(need(row.int()?, "created_at")?);
     let retry_of = row.text()?.as_deref().map(task_id).transpose()?;
     let pack = row.text()?;
+    let parent = decode_parent(row)?;
     let state = row.text()?.as_deref().and_then(State::parse).ok_or_else(|| corrupt("state"))?;
     let revision = Revision(need(row.int()?, "revision")?);
     let head = Head(need(row.int()?, "head")?);
@@ -254,6 +267,7 @@ pub(crate) fn decode(row: &mut impl Columns) -> Result<Task> {
         created_at,
         retry_of,
         pack,
+        parent,
         state,
         revision,
         head,
@@ -306,7 +320,15 @@ pub(crate) fn decode(row: &mut impl Columns) -> Result<Task> {
         read_at: row.int()?.map(Millis),
         archived_at: row.int()?.map(Millis),
         event_count: need(row.int()?, "event_count")?,
+        awaits: row.text()?.map(|word| need(OnFailure::parse(&word), "awaits")).transpose()?,
+        family: row.text()?.map(|t| from_json(&t, "family")).transpose()?,
     })
+}
+
+fn decode_parent(row: &mut impl Columns) -> Result<Option<Parent>> {
+    let (id, depth, weight) = (row.text()?, row.int()?, row.int()?);
+    let Some(id) = id else { return Ok(None) };
+    Ok(Some(Parent { id: task_id(&id)?, depth: need(depth, "depth")?, weight: need(weight, "weight")? }))
 }
 
 fn decode_stop(row: &mut impl Columns) -> Result<Option<StopRequest>> {

@@ -55,6 +55,15 @@ pub enum Under {
     Waiters,
 }
 
+/// Which children of a task are meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kin {
+    /// Those that have not ended.
+    Open,
+    /// Those that failed or were cancelled.
+    Fallen,
+}
+
 /// A document to store; `None` removes it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Document {
@@ -125,6 +134,9 @@ pub trait Tx: Send {
 
     /// Tasks by id, locked; missing ones are left out.
     async fn load(&mut self, ids: &[TaskId]) -> Result<Vec<Task>>;
+    /// Tasks by id, locked without waiting, with the concurrency keys that they hold; missing ones are left out. For rows
+    /// that turn out to be needed after others were locked. `Conflict` when somebody else has locked one.
+    async fn load_free(&mut self, ids: &[TaskId]) -> Result<Vec<Task>>;
     /// Stores new tasks.
     async fn insert(&mut self, tasks: &[Task]) -> Result<()>;
     /// Writes back what may change of tasks.
@@ -168,6 +180,20 @@ pub trait Tx: Send {
     async fn key_tasks(&mut self, key: &SlotKey, under: Under, limit: usize) -> Result<Vec<Task>>;
     /// Concurrency keys with a free slot behind which somebody waits; not locked yet.
     async fn waited_keys(&mut self, limit: usize) -> Result<Vec<SlotKey>>;
+
+    /// The parents of tasks, theirs, and so on; not locked.
+    async fn ancestors(&mut self, ids: &[TaskId]) -> Result<Vec<TaskId>>;
+    /// Children of a task, as they are without this transaction's changes; not locked.
+    async fn children(&mut self, parent: TaskId, kin: Kin, limit: usize) -> Result<Vec<TaskId>>;
+    /// Descendants of tasks that failed, were cancelled or are being cancelled, each by way of such ones; not locked.
+    async fn fallen_below(&mut self, ids: &[TaskId]) -> Result<Vec<TaskId>>;
+    /// Open children, not asked to stop yet, of parents that take theirs down ([`Task::takes_children_down`]), of these or, when
+    /// none is named, of all; not locked.
+    async fn forsaken(&mut self, parents: &[TaskId], limit: usize) -> Result<Vec<TaskId>>;
+    /// Unfinished tasks that wait for children of which none is open; not locked.
+    async fn waiting_in_vain(&mut self, limit: usize) -> Result<Vec<TaskId>>;
+    /// What is done of the children of tasks, in thousandths of their weight.
+    async fn done_of_children(&mut self, parents: &[TaskId]) -> Result<BTreeMap<TaskId, i64>>;
 
     /// Tenants with tasks that may be due, in order.
     async fn waiting_tenants(&mut self, now: Millis) -> Result<Vec<String>>;

@@ -104,6 +104,7 @@ fn click(world: &World, caller: &Principal) -> Submit {
         timeout_ms: dice.chance(120).then(|| dice.between(2_000..15_000)),
         retry_of: None,
         pack: None,
+        parent: None,
     }
 }
 

@@ -20,7 +20,7 @@ pub enum Activity {
     RetryWait,
     /// Paused, or pausing without a chunk under way.
     Paused,
-    /// Waits for a concurrency slot or for children.
+    /// Waits for a concurrency slot.
     Blocked,
     /// Succeeded, failed or cancelled, or on the way to be cancelled: the work will not get to its end.
     Ended,

@@ -59,7 +59,8 @@ impl Task {
     }
 
     fn resume(&mut self, key_full: Option<Option<TaskId>>, step: &mut Step) -> Result<bool, Refused> {
-        let key_full = key_full.filter(|_| !self.slot_held);
+        let takes_slot = self.takes_slot_back();
+        let key_full = key_full.filter(|_| !self.slot_held && takes_slot);
         self.enter(if key_full.is_some() { Event::ResumeBlocked } else { Event::Resume }, step)?;
         (self.attempts, self.failures, self.reclaims, self.idle_chunks) = (0, 0, 0, 0);
         // The error stays until the next committed chunk, so that the handler can know what it stopped at.
@@ -69,8 +70,9 @@ impl Task {
         self.due_at = step.now.max(self.run_at);
         self.gated = key_full.is_some();
         self.blocked_by = key_full.flatten();
-        self.slot_held = self.concurrency.is_some() && key_full.is_none();
-        self.wait = Some(if self.gated { WaitReason::Concurrency } else { WaitReason::Capacity });
+        self.slot_held = self.concurrency.is_some() && takes_slot && key_full.is_none();
+        self.wait = Some(if self.gated { WaitReason::Concurrency } else { self.waits_for() });
+        self.go_on_waiting(step);
         Ok(true)
     }
 }

@@ -68,7 +68,7 @@ impl Task {
         if with_checkpoint {
             self.checkpoint_hash = terms.checkpoint_hash;
         }
-        if moved || delay_ms > 0 || self.progress.current != current_before {
+        if moved || delay_ms > 0 || terms.children > 0 || self.progress.current != current_before {
             self.idle_chunks = 0;
             self.warnings.retain(|w| w != NO_PROGRESS);
         } else {
@@ -87,7 +87,14 @@ impl Task {
             self.warnings.push(NO_PROGRESS.to_owned());
             self.note(Some(self.state), NO_PROGRESS.to_owned(), step);
         }
+        self.awaits = told.wait.filter(|_| !self.state.is_final());
         if self.state != State::Running {
+            return Ok(false);
+        }
+        if self.awaits.is_some() {
+            // Its children's work is its own: the clock of the estimate runs on.
+            self.free_for_next(step.now, WaitReason::Children);
+            self.note(Some(self.state), "children".to_owned(), step);
             return Ok(false);
         }
         match terms.continue_for_ms {

@@ -42,18 +42,21 @@ impl Task {
             (self.wait, self.stop) = (None, None);
             return Ok(true);
         }
-        let key_full = key_full.filter(|_| !self.slot_held);
+        let takes_slot = self.takes_slot_back();
+        let key_full = key_full.filter(|_| !self.slot_held && takes_slot);
         self.enter(if key_full.is_some() { Event::PackOnBlocked } else { Event::PackOn }, step)?;
         self.gated = key_full.is_some();
         self.blocked_by = key_full.flatten();
-        self.slot_held = self.concurrency.is_some() && key_full.is_none();
+        self.slot_held = self.concurrency.is_some() && takes_slot && key_full.is_none();
         self.wait = Some(match () {
             () if self.gated => WaitReason::Concurrency,
+            () if self.awaits.is_some() => WaitReason::Children,
             () if self.due_at <= step.now => WaitReason::Capacity,
             () if self.attempts > 0 => WaitReason::Retry,
             () if self.started_at.is_none() => WaitReason::Scheduled,
             () => WaitReason::Delay,
         });
+        self.go_on_waiting(step);
         Ok(true)
     }
 

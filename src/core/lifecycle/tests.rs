@@ -43,6 +43,7 @@ fn fresh() -> Task {
         timeout_ms: None,
         retry_of: None,
         pack: None,
+        parent: None,
     };
     let mut task = click.into_task(&mut Step::at(NOW));
     task.concurrency = Some(Concurrency { key: "k".into(), limit: 1, hold: Hold::Task });
@@ -77,6 +78,7 @@ fn terms(task: &Task) -> EndTerms {
         unit_random: 0.5,
         continue_for_ms: None,
         checkpoint_hash: Some(1),
+        children: 0,
     }
 }
 
@@ -109,6 +111,7 @@ fn happens(task: &mut Task, event: Event, step: &mut Step) -> bool {
         Event::Retry => ends(task, &fails(ErrorKind::Handler), step),
         Event::Fail => ends(task, &fails(ErrorKind::Permanent), step),
         Event::Drained => ends(task, &ChunkEnd::HandedBack, step),
+        Event::ChildFailed => task.child_failed(&task_in(State::Failed, false), step).is_ok(),
         Event::DeadlineOver => task.end_overdue(step).is_ok(),
         Event::LeaseLost | Event::LeasesUsedUp => {
             let before = task.reclaims;
@@ -193,7 +196,7 @@ fn on_real_tasks_every_pair_that_is_not_listed_is_refused_and_changes_nothing() 
         }
     }
     // What is read as another event comes on top of the table.
-    assert_eq!((taken, refused), (TABLE.len() + 5, 9 * 2 * 20 - TABLE.len() - 5));
+    assert_eq!((taken, refused), (TABLE.len() + 5, 9 * 2 * 21 - TABLE.len() - 5));
 }
 
 fn assert_columns(task: &Task) {
@@ -204,7 +207,10 @@ fn assert_columns(task: &Task) {
     assert!(!(task.slot_held && task.gated), "{task:?}");
     assert_eq!(task.stop.is_some(), matches!(task.state, State::Pausing | State::Cancelling), "{task:?}");
     assert!(ended || leased || task.wait.is_some(), "{task:?}");
-    assert!(ended || leased || task.gated || task.claimable() || task.state == State::Paused, "{task:?}");
+    assert!(
+        ended || leased || task.gated || task.claimable() || task.state == State::Paused || task.awaits.is_some(),
+        "{task:?}"
+    );
     assert!(task.attempts <= task.max_attempts && task.reclaims <= task.takeovers, "{task:?}");
 }
 

@@ -45,7 +45,7 @@ impl Said {
             phase: Some(Some(self.phase.to_owned())),
             message: Some(Some(self.message)),
         };
-        Told { report, log: self.log, rows: self.rows }
+        Told { report, log: self.log, rows: self.rows, ..Told::default() }
     }
 }
 

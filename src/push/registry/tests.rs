@@ -29,6 +29,7 @@ pub(in crate::push) fn task(revision: i64) -> Task {
         timeout_ms: None,
         retry_of: None,
         pack: None,
+        parent: None,
         caller,
     };
     let revision = Revision(revision);

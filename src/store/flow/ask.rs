@@ -2,25 +2,37 @@
 //!
 //! A task that the caller may not see does not exist here.
 
-use super::super::tx::{Tx, Under};
+use super::super::tx::{Kin, Tx, Under};
 use super::super::{AskParams, Asked, MARKS_AT_ONCE, Mark, MarkParams, Result, Written};
 use super::work::{Work, slot_key};
 use crate::core::change::Change;
 use crate::core::ids::TaskId;
 use crate::core::lifecycle::Ask;
 use crate::core::principal::Principal;
-use crate::core::task::Task;
-use crate::core::transition::Refused;
-use std::collections::BTreeSet;
+use crate::core::task::{State, Task};
+use crate::core::transition::{Event, Refused};
+use std::collections::{BTreeMap, BTreeSet};
 
-/// The verb.
-pub async fn ask(mut tx: Box<dyn Tx>, items: &[AskParams]) -> Result<Written<Vec<Asked>>> {
+/// Children, by parent, that a resume may bring back.
+type Fallen = BTreeMap<TaskId, Vec<TaskId>>;
+
+/// The verb. `again`: an earlier try met somebody who changes a parent.
+pub async fn ask(mut tx: Box<dyn Tx>, items: &[AskParams], again: bool) -> Result<Written<Vec<Asked>>> {
     let mut work = Work::begin(tx.as_mut()).await?;
-    work.load_with_slots(tx.as_mut(), &[], items.iter().map(|i| i.task)).await?;
+    work.with_ancestors = again;
+    let resumed: Vec<TaskId> = items.iter().filter(|i| i.ask == Ask::Resume).map(|i| i.task).collect();
+    let below = if resumed.is_empty() { Vec::new() } else { tx.fallen_below(&resumed).await? };
+    work.load_with_slots(tx.as_mut(), &[], items.iter().map(|i| i.task).chain(below.iter().copied())).await?;
+    let mut fallen = Fallen::new();
+    for child in below {
+        if let Some(parent) = work.get(child).and_then(|t| t.parent) {
+            fallen.entry(parent.id).or_default().push(child);
+        }
+    }
     let mut verdicts: Vec<Option<std::result::Result<bool, Refusal>>> = Vec::with_capacity(items.len());
     for item in items {
         let visible = work.get(item.task).is_some_and(|t| item.caller.sees(t));
-        verdicts.push(if visible { Some(ask_one(tx.as_mut(), &mut work, item).await?) } else { None });
+        verdicts.push(if visible { Some(ask_one(tx.as_mut(), &mut work, &fallen, item).await?) } else { None });
     }
     let (changes, tasks) = work.finish(tx.as_mut()).await?;
     tx.commit().await?;
@@ -42,31 +54,72 @@ enum Refusal {
     Superseded,
 }
 
-async fn ask_one(tx: &mut dyn Tx, work: &mut Work, item: &AskParams) -> Result<std::result::Result<bool, Refusal>> {
-    let Some(task) = work.get(item.task) else { return Ok(Ok(false)) };
-    let mut key_full = None;
-    if item.ask == Ask::Resume {
-        if task.state.is_final() && task.superseded {
-            return Ok(Err(Refusal::Superseded));
-        }
-        if let (Some(key), false) = (slot_key(task), task.slot_held) {
-            let limit = task.concurrency.as_ref().map_or(0, |c| c.limit);
-            if work.must_wait(tx, &key, limit).await? {
-                let ahead = work.key_tasks(tx, &key, Under::Holders).await?;
-                key_full = Some(ahead.first().copied());
-            }
-        }
-    }
+type Verdict = std::result::Result<bool, Refusal>;
+
+async fn ask_one(tx: &mut dyn Tx, work: &mut Work, fallen: &Fallen, item: &AskParams) -> Result<Verdict> {
     work.step.actor = Some(item.caller.user.clone());
-    let asked = work.apply(item.task, |task, step| task.ask(item.ask, item.reason.as_deref(), key_full, step));
+    if item.ask == Ask::Resume {
+        return resume(tx, work, fallen, item.task).await;
+    }
+    let asked = work.apply(item.task, |task, step| task.ask(item.ask, item.reason.as_deref(), None, step));
     Ok(asked.map_err(Refusal::State))
 }
 
-/// The verb: deletes ended tasks with all that is theirs.
+/// Resumes a task and, of a parent, the children that its end took with it or that ended it, and theirs. Refused while one
+/// of those is still stopping: it would end as cancelled, and the parent with it.
+async fn resume(tx: &mut dyn Tx, work: &mut Work, fallen: &Fallen, id: TaskId) -> Result<Verdict> {
+    let Some(parent) = work.get(id).cloned() else { return Ok(Ok(false)) };
+    let children = fallen.get(&id).map(Vec::as_slice).unwrap_or_default();
+    let stopping = |child: &TaskId| work.get(*child).is_some_and(|t| t.state == State::Cancelling);
+    if parent.takes_children_down() && children.iter().any(stopping) {
+        return Ok(Err(Refusal::State(Refused { state: State::Cancelling, event: Event::Resume })));
+    }
+    let verdict = resume_one(tx, work, id).await?;
+    let mut above = vec![parent];
+    while let Some(parent) = above.pop().filter(|_| matches!(verdict, Ok(true))) {
+        for id in fallen.get(&parent.id).into_iter().flatten() {
+            let Some(child) = work.get(*id).filter(|child| parent.brings_back(child)).cloned() else { continue };
+            // One that is refused has been superseded: it stays as it is, and the parent's rule decides.
+            if matches!(resume_one(tx, work, *id).await?, Ok(true)) {
+                above.push(child);
+            }
+        }
+    }
+    Ok(verdict)
+}
+
+async fn resume_one(tx: &mut dyn Tx, work: &mut Work, id: TaskId) -> Result<Verdict> {
+    let Some(task) = work.get(id) else { return Ok(Ok(false)) };
+    if task.state.is_final() && task.superseded {
+        return Ok(Err(Refusal::Superseded));
+    }
+    let mut key_full = None;
+    if let (Some(key), false) = (slot_key(task), task.slot_held) {
+        let limit = task.concurrency.as_ref().map_or(0, |c| c.limit);
+        if work.must_wait(tx, &key, limit).await? {
+            let ahead = work.key_tasks(tx, &key, Under::Holders).await?;
+            key_full = Some(ahead.first().copied());
+        }
+    }
+    Ok(work.apply(id, |task, step| task.ask(Ask::Resume, None, key_full, step)).map_err(Refusal::State))
+}
+
+/// The verb: deletes ended tasks with all that is theirs. A child stays until its parent has ended, which may want to look at
+/// it, and a parent until its children have.
 pub async fn delete(mut tx: Box<dyn Tx>, caller: &Principal, ids: &[TaskId]) -> Result<Written<Vec<Option<bool>>>> {
     tx.lock_keys_of(ids).await?;
-    let tasks: Vec<Task> = tx.load(ids).await?.into_iter().filter(|t| caller.sees(t)).collect();
-    let ended: Vec<&Task> = tasks.iter().filter(|t| t.state.is_final()).collect();
+    let above = tx.ancestors(ids).await?;
+    let all: Vec<Task> = tx.load(&[ids, &above].concat()).await?;
+    let unfinished: BTreeSet<TaskId> = all.iter().filter(|t| !t.state.is_final()).map(|t| t.id).collect();
+    let tasks: Vec<Task> = all.into_iter().filter(|t| ids.contains(&t.id) && caller.sees(t)).collect();
+    let mut ended: Vec<&Task> = Vec::with_capacity(tasks.len());
+    for task in &tasks {
+        let parent_goes_on = task.parent.is_some_and(|p| unfinished.contains(&p.id));
+        let kept = unfinished.contains(&task.id) || parent_goes_on;
+        if !kept && (task.family.is_none() || tx.children(task.id, Kin::Open, 1).await?.is_empty()) {
+            ended.push(task);
+        }
+    }
     let owners: BTreeSet<(String, String)> = ended.iter().map(|t| (t.tenant.clone(), t.owner.clone())).collect();
     let owners: Vec<(String, String)> = owners.into_iter().collect();
     let heads = if owners.is_empty() { Vec::new() } else { tx.bump_heads(&owners, true).await? };
@@ -86,7 +139,7 @@ pub async fn delete(mut tx: Box<dyn Tx>, caller: &Principal, ids: &[TaskId]) -> 
     if !gone.is_empty() {
         tx.remove(&gone).await?;
     }
-    let answer = ids.iter().map(|id| tasks.iter().find(|t| t.id == *id).map(|t| t.state.is_final())).collect();
+    let answer = ids.iter().map(|id| tasks.iter().find(|t| t.id == *id).map(|t| gone.contains(&t.id))).collect();
     tx.commit().await?;
     Ok(Written { answer, changes })
 }

@@ -7,35 +7,68 @@
 
 use super::super::tx::{Document, DocumentKind, Tx};
 use super::super::{ChunkCommit, Committed, Report, Result, Written};
+use super::submit::{Answer, Placing};
 use super::work::{Work, slot_key};
+use crate::core::child::ChildFault;
 use crate::core::chunk::Outcome;
 use crate::core::ids::TaskId;
 use crate::core::lifecycle::{ChunkEnd, EndTerms, Ended};
-use crate::core::task::Hold;
+use crate::core::submit::Submit;
+use crate::core::task::{Hold, State, Task};
 use serde_json::Value;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// The verb.
-pub async fn commit(mut tx: Box<dyn Tx>, items: &[ChunkCommit]) -> Result<Written<Vec<Committed>>> {
+/// What the database or the keys of a child did not let happen.
+enum Fault {
+    Effect(String),
+    Child(ChildFault),
+}
+
+/// The verb. `again`: an earlier try met somebody who changes a parent.
+pub async fn commit(mut tx: Box<dyn Tx>, items: &[ChunkCommit], again: bool) -> Result<Written<Vec<Committed>>> {
     let mut work = Work::begin(tx.as_mut()).await?;
-    work.load_with_slots(tx.as_mut(), &[], items.iter().map(|i| i.task)).await?;
-    let mut ends: Vec<(TaskId, Ended, Option<String>)> = Vec::with_capacity(items.len());
+    work.with_ancestors = again;
+    let children: Vec<&Submit> = items.iter().flat_map(|item| &item.children).collect();
+    let parents: Vec<TaskId> = items.iter().map(|item| item.task).collect();
+    if children.iter().any(|child| child.slot.is_some()) {
+        // Whether a queue is full, and who is cancelled in it, is a question to all of it.
+        work.count_waiters = u32::MAX;
+    }
+    let mut placing = Placing::look_up(tx.as_mut(), &mut work, &children, parents).await?;
+    let mut ends: Vec<(TaskId, Ended, Option<Fault>)> = Vec::with_capacity(items.len());
     for item in items {
-        let (ended, fault) = commit_one(tx.as_mut(), &mut work, item).await?;
+        let (ended, fault) = commit_one(tx.as_mut(), &mut work, &mut placing, item).await?;
         ends.push((item.task, ended, fault));
     }
+    placing.give(tx.as_mut()).await?;
     let (changes, tasks) = work.finish(tx.as_mut()).await?;
     tx.commit().await?;
     let answer = ends
         .into_iter()
-        .map(|(id, ended, effect_fault)| Committed { ended, task: tasks.get(&id).cloned(), effect_fault })
+        .map(|(id, ended, fault)| {
+            let (effect_fault, child_fault) = match fault {
+                None => (None, None),
+                Some(Fault::Effect(text)) => (Some(text), None),
+                Some(Fault::Child(fault)) => (None, Some(fault)),
+            };
+            Committed { ended, task: tasks.get(&id).cloned(), effect_fault, child_fault }
+        })
         .collect();
     Ok(Written { answer, changes })
 }
 
-async fn commit_one(tx: &mut dyn Tx, work: &mut Work, item: &ChunkCommit) -> Result<(Ended, Option<String>)> {
+async fn commit_one(
+    tx: &mut dyn Tx,
+    work: &mut Work,
+    placing: &mut Placing,
+    item: &ChunkCommit,
+) -> Result<(Ended, Option<Fault>)> {
     let Some(task) = work.get(item.task) else { return Ok((Ended::Stale, None)) };
-    let before = work.mark(&[item.task]);
+    // Children may change others under their keys.
+    let (before, keys) = match item.children.is_empty() {
+        true => (work.mark(&[item.task]), None),
+        false => (work.mark_all(), Some(placing.clone())),
+    };
     let mut continue_for_ms = item.continue_for_ms;
     if let (Some(key), Some(Hold::Chunk)) = (slot_key(task), task.hold())
         && work.key_use(tx, &key).await?.waiting > 0
@@ -53,20 +86,64 @@ async fn commit_one(tx: &mut dyn Tx, work: &mut Work, item: &ChunkCommit) -> Res
             .iter()
             .find(|d| d.kind == DocumentKind::Checkpoint)
             .map(|d| checkpoint_hash(&d.body)),
+        children: item.children.len(),
     };
     let ended = work.apply(item.task, |task, step| task.end_chunk(&item.end, &terms, step));
     if !matches!(ended, Ended::Applied { .. }) {
         return Ok((ended, None));
     }
-    if !item.effects.is_empty()
-        && keeps_work(&item.end)
-        && let Some(fault) = tx.run_effects(&item.effects).await?
-    {
+    let mut fault = None;
+    if keeps_work(&item.end) {
+        fault = write_children(tx, work, placing, item).await?.map(Fault::Child);
+        if fault.is_none() && !item.effects.is_empty() {
+            fault = tx.run_effects(&item.effects).await?.map(Fault::Effect);
+        }
+    }
+    if fault.is_some() {
         work.back_to(before);
-        return Ok((Ended::Stale, Some(fault)));
+        *placing = keys.unwrap_or_else(|| placing.clone());
+        return Ok((Ended::Stale, fault));
     }
     work.documents.extend(documents);
     Ok((ended, None))
+}
+
+/// Makes tasks of the children of a chunk that has just ended, unless the end of the chunk ended their parent without
+/// success: they would only be cancelled.
+async fn write_children(
+    tx: &mut dyn Tx,
+    work: &mut Work,
+    placing: &mut Placing,
+    item: &ChunkCommit,
+) -> Result<Option<ChildFault>> {
+    if work.get(item.task).is_none_or(|t| matches!(t.state, State::Failed | State::Cancelled)) {
+        return Ok(None);
+    }
+    let (mut count, mut weight) = (0, 0);
+    for (index, child) in item.children.iter().enumerate() {
+        if work.get(item.task).is_some_and(|parent| holds_the_key_of(parent, child)) {
+            return Ok(Some(ChildFault::behind_its_parent(index)));
+        }
+        match placing.place(tx, work, child).await? {
+            Answer::Created(_) => {
+                count += 1;
+                weight += child.parent.map_or(0, |p| p.weight);
+            }
+            Answer::Replayed(_) | Answer::Skipped(_) => {}
+            Answer::Refused(refusal) => return Ok(Some(ChildFault::of(index, &refusal))),
+        }
+    }
+    if count > 0 {
+        work.apply(item.task, |task, step| task.add_children(count, weight, step));
+    }
+    Ok(None)
+}
+
+/// Whether a child would wait for a slot that its parent keeps until its own end.
+fn holds_the_key_of(parent: &Task, child: &Submit) -> bool {
+    let held = parent.concurrency.as_ref().filter(|_| parent.slot_held && parent.hold() == Some(Hold::Task));
+    let wanted = child.slot.as_ref().map(|slot| &slot.concurrency).filter(|wanted| wanted.limit <= 1);
+    held.zip(wanted).is_some_and(|(held, wanted)| held.key == wanted.key)
 }
 
 /// Whether the end of a chunk commits its work. What a failed or handed back chunk wrote never happened.

@@ -6,6 +6,7 @@
 pub mod ask;
 pub mod chunk;
 pub mod claim;
+pub mod family;
 pub mod packs;
 mod picture;
 pub mod submit;

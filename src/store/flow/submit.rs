@@ -19,10 +19,15 @@ use crate::core::task::{State, Task};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-enum Answer {
+/// What became of one click.
+pub(super) enum Answer {
+    /// A new task, with the click's id.
     Created(TaskId),
+    /// The holder of an idempotency key.
     Replayed(TaskId),
+    /// The holder of the concurrency key.
     Skipped(TaskId),
+    /// Nothing.
     Refused(SubmitRefusal),
 }
 
@@ -31,17 +36,15 @@ pub async fn submit(mut tx: Box<dyn Tx>, items: &[Submit], again: bool) -> Resul
     let mut work = Work::begin(tx.as_mut()).await?;
     // Whether a queue is full, and who is cancelled in it, is a question to all of it.
     work.count_waiters = u32::MAX;
-    let mut flow = Flow { work, keys: BTreeMap::new(), given: BTreeMap::new(), off: BTreeSet::new() };
-    flow.look_up(tx.as_mut(), items, again).await?;
+    let clicks: Vec<&Submit> = items.iter().collect();
+    let earlier: Vec<TaskId> = items.iter().filter(|_| again).map(|item| item.id).collect();
+    let mut placing = Placing::look_up(tx.as_mut(), &mut work, &clicks, earlier).await?;
     let mut answers = Vec::with_capacity(items.len());
     for item in items {
-        answers.push(flow.one(tx.as_mut(), item).await?);
+        answers.push(placing.place(tx.as_mut(), &mut work, item).await?);
     }
-    let given: Vec<KeyRow> = flow.given.into_values().collect();
-    if !given.is_empty() {
-        tx.put_key_rows(&given).await?;
-    }
-    let (changes, tasks) = flow.work.finish(tx.as_mut()).await?;
+    placing.give(tx.as_mut()).await?;
+    let (changes, tasks) = work.finish(tx.as_mut()).await?;
     tx.commit().await?;
     let boxed = |id: &TaskId| Box::new(tasks[id].clone());
     let answer = answers
@@ -56,8 +59,9 @@ pub async fn submit(mut tx: Box<dyn Tx>, items: &[Submit], again: bool) -> Resul
     Ok(Written { answer, changes })
 }
 
-struct Flow {
-    work: Work,
+/// Makes tasks of clicks: of those of a batch, or of the children that chunks submit.
+#[derive(Clone)]
+pub(super) struct Placing {
     /// Who holds which key now, this batch's own tasks included.
     keys: BTreeMap<KeyName, KeyRow>,
     /// Keys that this batch gave away.
@@ -74,46 +78,60 @@ fn slot_key(item: &Submit, slot: &SlotClaim) -> SlotKey {
     (item.tenant.clone(), slot.concurrency.key.clone())
 }
 
-impl Flow {
-    /// Locks all keys of the batch, idempotency keys first, each kind in order, and loads the holders.
-    async fn look_up(&mut self, tx: &mut dyn Tx, items: &[Submit], again: bool) -> Result<()> {
-        let mut names: Vec<KeyName> =
-            items.iter().flat_map(|item| item.keys.iter().map(|claim| key_name(item, claim))).collect();
+fn cancel(work: &mut Work, id: TaskId, why: &str) {
+    // Refused only for a task that has ended meanwhile, which is as good as cancelled here.
+    let _ = work.apply(id, |task, step| task.ask(Ask::Cancel, Some(why), None, step));
+}
+
+impl Placing {
+    /// Locks all keys of the clicks, idempotency keys first, each kind in order, and loads the holders with other tasks.
+    pub async fn look_up(tx: &mut dyn Tx, work: &mut Work, items: &[&Submit], others: Vec<TaskId>) -> Result<Self> {
+        let mut names: Vec<KeyName> = Vec::new();
+        let mut slots: Vec<SlotKey> = Vec::new();
+        for item in items {
+            names.extend(item.keys.iter().map(|claim| key_name(item, claim)));
+            slots.extend(item.slot.as_ref().map(|slot| slot_key(item, slot)));
+        }
         names.sort_unstable();
         names.dedup();
         let rows = if names.is_empty() { Vec::new() } else { tx.key_rows(&names).await? };
-        let slots: Vec<SlotKey> =
-            items.iter().filter_map(|item| item.slot.as_ref().map(|slot| slot_key(item, slot))).collect();
-        let earlier = items.iter().filter(|_| again).map(|item| item.id);
-        self.work.load_with_slots(tx, &slots, rows.iter().map(|r| r.task).chain(earlier)).await?;
-        self.keys = rows.into_iter().map(|r| (r.name.clone(), r)).collect();
+        work.load_with_slots(tx, &slots, rows.iter().map(|r| r.task).chain(others)).await?;
+        let keys = rows.into_iter().map(|r| (r.name.clone(), r)).collect();
+        let mut off = BTreeSet::new();
         if items.iter().any(|item| item.pack.is_some()) {
-            let off = tx.packs().await?.into_iter().filter(|row| row.paused);
-            self.off = off.map(|row| row.name).collect();
+            let paused = tx.packs().await?.into_iter().filter(|row| row.paused);
+            off = paused.map(|row| row.name).collect();
         }
-        Ok(())
+        Ok(Self { keys, given: BTreeMap::new(), off })
     }
 
-    async fn one(&mut self, tx: &mut dyn Tx, item: &Submit) -> Result<Answer> {
-        if self.work.get(item.id).is_some() {
+    /// Writes down who holds the keys that were given away. Comes after all clicks.
+    pub async fn give(self, tx: &mut dyn Tx) -> Result<()> {
+        let given: Vec<KeyRow> = self.given.into_values().collect();
+        if given.is_empty() { Ok(()) } else { tx.put_key_rows(&given).await }
+    }
+
+    /// Decides on one click.
+    pub async fn place(&mut self, tx: &mut dyn Tx, work: &mut Work, item: &Submit) -> Result<Answer> {
+        if work.get(item.id).is_some() {
             return Ok(Answer::Created(item.id));
         }
-        self.work.step.actor = Some(item.caller.user.clone());
+        work.step.actor = Some(item.caller.user.clone());
         let mut replaced = Vec::new();
         for claim in &item.keys {
             let Some(row) = self.keys.get(&key_name(item, claim)) else { continue };
-            let Some(holder) = self.work.get(row.task) else { continue };
+            let Some(holder) = work.get(row.task) else { continue };
             let same = row.fingerprint == item.fingerprint;
-            match decide(holder, row.keep_ms, same, claim, &item.caller, self.work.step.now) {
+            match decide(holder, row.keep_ms, same, claim, &item.caller, work.step.now) {
                 Verdict::Free => {}
                 Verdict::Return => {
                     let id = holder.id;
-                    self.work.apply(id, |task, _| task.suppressed += 1);
+                    work.apply(id, |task, _| task.suppressed += 1);
                     return Ok(Answer::Replayed(id));
                 }
                 Verdict::Mismatch => {
                     let holder = holder.clone();
-                    let params = match self.work.documents.iter().find(|d| d.task == holder.id) {
+                    let params = match work.documents.iter().find(|d| d.task == holder.id) {
                         Some(new) => new.body.clone(),
                         None => tx.documents(&[holder.id]).await?.remove(&holder.id).map_or(Value::Null, |d| d.params),
                     };
@@ -123,117 +141,119 @@ impl Flow {
                 Verdict::Conflict => return Ok(Answer::Refused(SubmitRefusal::IdempotencyConflict)),
             }
         }
-        let before = self.work.mark(&replaced);
+        let before = work.mark(&replaced);
         for id in replaced {
-            self.cancel(id, "replaced");
+            cancel(work, id, "replaced");
         }
         if let Some(slot) = &item.slot
-            && let Some(answer) = self.refuse_by_slot(tx, item, slot, before).await?
+            && let Some(answer) = self.refuse_by_slot(tx, work, item, slot, before).await?
         {
             return Ok(answer);
         }
-        self.create(tx, item).await
-    }
-
-    fn cancel(&mut self, id: TaskId, why: &str) {
-        // Refused only for a task that has ended meanwhile, which is as good as cancelled here.
-        let _ = self.work.apply(id, |task, step| task.ask(Ask::Cancel, Some(why), None, step));
+        self.create(tx, work, item).await
     }
 
     /// Skip, reject and a full queue answer without a task; then nobody was replaced either.
     async fn refuse_by_slot(
-        &mut self,
+        &self,
         tx: &mut dyn Tx,
+        work: &mut Work,
         item: &Submit,
         slot: &SlotClaim,
         before: Mark,
     ) -> Result<Option<Answer>> {
         let key = slot_key(item, slot);
-        let in_use = self.work.key_use(tx, &key).await?;
+        let in_use = work.key_use(tx, &key).await?;
         let verdict = decide_slot(slot.policy, in_use, slot.concurrency.limit, slot.max_waiting);
-        if verdict == SlotVerdict::QueueFull && !item.starts_later(self.work.step.now) {
-            self.work.back_to(before);
+        if verdict == SlotVerdict::QueueFull && !item.starts_later(work.step.now) {
+            work.back_to(before);
             return Ok(Some(Answer::Refused(SubmitRefusal::KeyQueueFull { limit: slot.max_waiting })));
         }
         if !matches!(verdict, SlotVerdict::Skip | SlotVerdict::Reject) {
             return Ok(None);
         }
-        self.work.back_to(before);
-        let holders = self.work.key_tasks(tx, &key, Under::Holders).await?;
-        let visible = holders.into_iter().find(|id| self.work.get(*id).is_some_and(|t| item.caller.sees(t)));
+        work.back_to(before);
+        let holders = work.key_tasks(tx, &key, Under::Holders).await?;
+        let visible = holders.into_iter().find(|id| work.get(*id).is_some_and(|t| item.caller.sees(t)));
         Ok(Some(match (verdict, visible) {
             (SlotVerdict::Skip, Some(id)) => {
-                self.work.apply(id, |task, _| task.suppressed += 1);
+                work.apply(id, |task, _| task.suppressed += 1);
                 Answer::Skipped(id)
             }
             (_, task) => Answer::Refused(SubmitRefusal::ConcurrencyConflict { task }),
         }))
     }
 
-    async fn create(&mut self, tx: &mut dyn Tx, item: &Submit) -> Result<Answer> {
-        let task = item.into_task(&mut self.work.step);
+    async fn create(&mut self, tx: &mut dyn Tx, work: &mut Work, item: &Submit) -> Result<Answer> {
+        let task = item.into_task(&mut work.step);
         let id = task.id;
-        self.work.insert(task);
+        work.insert(task);
         if item.params != Value::Object(serde_json::Map::new()) {
             let body = item.params.clone();
-            self.work.documents.push(Document { task: id, kind: DocumentKind::Params, body });
+            work.documents.push(Document { task: id, kind: DocumentKind::Params, body });
         }
         for claim in &item.keys {
             let name = key_name(item, claim);
             let fingerprint = item.fingerprint.clone();
-            self.supersede(&name);
+            self.supersede(work, &name);
             let row = KeyRow { name: name.clone(), task: id, keep_ms: claim.keep_ms, fingerprint };
             self.keys.insert(name.clone(), row.clone());
             self.given.insert(name, row);
         }
-        if let Some(slot) = item.slot.as_ref().filter(|_| !item.starts_later(self.work.step.now)) {
-            self.take_slot(tx, item, slot, id).await?;
+        if let Some(slot) = item.slot.as_ref().filter(|_| !item.starts_later(work.step.now)) {
+            self.take_slot(tx, work, item, slot, id).await?;
         }
         if item.pack.as_ref().is_some_and(|pack| self.off.contains(pack)) {
-            self.work.step.actor = None;
-            self.work.apply(id, Task::pack_off).expect("a task that was just made waits and can be paused");
+            work.step.actor = None;
+            work.apply(id, Task::pack_off).expect("a task that was just made waits and can be paused");
         }
         Ok(Answer::Created(id))
     }
 
     /// The key passes on: its last holder, if it ended without success, must not be resumed beside the new one.
-    fn supersede(&mut self, name: &KeyName) {
+    fn supersede(&self, work: &mut Work, name: &KeyName) {
         let Some(id) = self.keys.get(name).map(|row| row.task) else { return };
-        if self.work.get(id).is_some_and(|t| matches!(t.state, State::Failed | State::Cancelled) && !t.superseded) {
-            self.work.apply(id, |task, _| task.superseded = true);
+        if work.get(id).is_some_and(|t| matches!(t.state, State::Failed | State::Cancelled) && !t.superseded) {
+            work.apply(id, |task, _| task.superseded = true);
         }
     }
 
     /// The new task takes a slot of its key or waits for one.
-    async fn take_slot(&mut self, tx: &mut dyn Tx, item: &Submit, slot: &SlotClaim, id: TaskId) -> Result<()> {
+    async fn take_slot(
+        &self,
+        tx: &mut dyn Tx,
+        work: &mut Work,
+        item: &Submit,
+        slot: &SlotClaim,
+        id: TaskId,
+    ) -> Result<()> {
         let key = slot_key(item, slot);
-        let in_use = self.work.key_use(tx, &key).await?;
+        let in_use = work.key_use(tx, &key).await?;
         match decide_slot(slot.policy, in_use, slot.concurrency.limit, slot.max_waiting) {
             SlotVerdict::ReplacePending => {
-                for other in self.work.key_tasks(tx, &key, Under::Waiters).await? {
-                    self.cancel(other, "replaced");
+                for other in work.key_tasks(tx, &key, Under::Waiters).await? {
+                    cancel(work, other, "replaced");
                 }
-                for other in self.work.key_tasks(tx, &key, Under::Holders).await? {
-                    if self.work.get(other).is_some_and(|t| t.started_at.is_none()) {
-                        self.cancel(other, "replaced");
+                for other in work.key_tasks(tx, &key, Under::Holders).await? {
+                    if work.get(other).is_some_and(|t| t.started_at.is_none()) {
+                        cancel(work, other, "replaced");
                     }
                 }
             }
             SlotVerdict::CancelRunning => {
                 for under in [Under::Waiters, Under::Holders] {
-                    for other in self.work.key_tasks(tx, &key, under).await? {
-                        self.cancel(other, "superseded by a newer one");
+                    for other in work.key_tasks(tx, &key, under).await? {
+                        cancel(work, other, "superseded by a newer one");
                     }
                 }
             }
             _ => {}
         }
-        if !self.work.must_wait(tx, &key, slot.concurrency.limit).await? {
-            self.work.apply(id, |task, _| task.slot_held = true);
+        if !work.must_wait(tx, &key, slot.concurrency.limit).await? {
+            work.apply(id, |task, _| task.slot_held = true);
         } else {
-            let ahead = self.work.key_tasks(tx, &key, Under::Holders).await?.first().copied();
-            self.work
-                .apply(id, |task, step| task.gate(ahead, step))
+            let ahead = work.key_tasks(tx, &key, Under::Holders).await?.first().copied();
+            work.apply(id, |task, step| task.gate(ahead, step))
                 .expect("a task that was just made is queued and can be gated");
         }
         Ok(())

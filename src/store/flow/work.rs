@@ -5,6 +5,8 @@
 
 use super::super::Result;
 use super::super::tx::{Document, SlotKey, Tx, Under};
+mod family;
+
 use super::picture::draw;
 use crate::core::change::Change;
 use crate::core::concurrency::KeyUse;
@@ -19,11 +21,14 @@ pub(super) struct Mark {
     tasks: Vec<Task>,
     events: usize,
     documents: usize,
+    /// The whole set, where an item may change more than is known before.
+    all: Option<Box<(BTreeMap<TaskId, Entry>, BTreeMap<SlotKey, KeyUse>, BTreeSet<SlotKey>)>>,
 }
 
 /// How many waiters of a key are counted where it matters only that there are some: more are never let in at once.
 const WAITERS_SEEN: u32 = 1_000;
 
+#[derive(Clone)]
 struct Entry {
     before: Option<Task>,
     task: Task,
@@ -37,6 +42,9 @@ pub(super) struct Work {
     pub documents: Vec<Document>,
     /// Waiters of a key are counted up to here, so that the end of a chunk costs the same with a hundred thousand of them.
     pub count_waiters: u32,
+    /// Loads with tasks their ancestors, so that their rows are locked in order. Needed after a first try has met somebody
+    /// who was changing one: usually nobody does, and few ends of chunks concern a parent.
+    pub with_ancestors: bool,
     tasks: BTreeMap<TaskId, Entry>,
     uses: BTreeMap<SlotKey, KeyUse>,
     freed: BTreeSet<SlotKey>,
@@ -49,6 +57,7 @@ impl Work {
             step: Step::at(tx.now().await?),
             documents: Vec::new(),
             count_waiters: WAITERS_SEEN,
+            with_ancestors: false,
             tasks: BTreeMap::new(),
             uses: BTreeMap::new(),
             freed: BTreeSet::new(),
@@ -79,7 +88,10 @@ impl Work {
         keys: &[SlotKey],
         ids: impl IntoIterator<Item = TaskId>,
     ) -> Result<()> {
-        let ids: Vec<TaskId> = ids.into_iter().collect();
+        let mut ids: Vec<TaskId> = ids.into_iter().collect();
+        if self.with_ancestors && !ids.is_empty() {
+            ids.extend(tx.ancestors(&ids).await?);
+        }
         tx.lock_slots(keys, &ids).await?;
         self.load(tx, ids).await
     }
@@ -118,13 +130,23 @@ impl Work {
             tasks: ids.iter().filter_map(|id| self.get(*id)).cloned().collect(),
             events: self.step.events.len(),
             documents: self.documents.len(),
+            all: None,
         }
+    }
+
+    /// Remembers everything, before an item that makes tasks or changes others than are known before.
+    pub fn mark_all(&self) -> Mark {
+        let all = (self.tasks.clone(), self.uses.clone(), self.freed.clone());
+        Mark { all: Some(Box::new(all)), ..self.mark(&[]) }
     }
 
     /// Takes back what was decided since, as if the item had not come. What items before it did to the same tasks stays.
     pub fn back_to(&mut self, mark: Mark) {
         self.step.events.truncate(mark.events);
         self.documents.truncate(mark.documents);
+        if let Some(all) = mark.all {
+            (self.tasks, self.uses, self.freed) = *all;
+        }
         for before in mark.tasks {
             self.apply(before.id, |task, _| *task = before);
         }
@@ -213,6 +235,7 @@ impl Work {
     pub async fn finish(mut self, tx: &mut dyn Tx) -> Result<(Vec<Change>, BTreeMap<TaskId, Task>)> {
         // Whoever gets a slot now may belong to somebody else: who freed it is nothing of that one's timeline.
         (self.step.actor, self.step.node) = (None, None);
+        self.tell_parents(tx).await?;
         self.open_gates(tx).await?;
         let now = self.step.now;
         let mut owners: BTreeSet<(String, String)> = BTreeSet::new();

@@ -1,7 +1,7 @@
 //! What memory answers to reading verbs, and the small writes that concern no task. Lists are plain scans: this is the
 //! model that says what is right, not how to be quick with a million rows.
 
-use super::super::tx::Tx;
+use super::super::tx::{DocumentKind, Tx};
 use super::super::{
     Capabilities, Center, Counts, FileRow, ListParams, MARKS_AT_ONCE, Mark, MarkParams, OwnerHeads, Page, Reach,
     Result, Store, StoreError, TEXT_CHARS, Usual,
@@ -241,6 +241,29 @@ impl Store for MemoryStore {
 
     async fn usual(&self, tenant: &str, action: &str) -> Result<Usual> {
         Ok(self.tables.lock().await.usual(tenant, action))
+    }
+
+    async fn children(&self, parent: TaskId, after: Option<TaskId>, limit: usize) -> Result<Vec<Task>> {
+        let tables = self.tables.lock().await;
+        let later = |t: &&Task| after.is_none_or(|after| t.id > after);
+        Ok(tables.children_of(parent).filter(later).take(limit).cloned().collect())
+    }
+
+    async fn family_counts(&self, parents: &[TaskId]) -> Result<BTreeMap<TaskId, BTreeMap<State, i64>>> {
+        let tables = self.tables.lock().await;
+        let mut found: BTreeMap<TaskId, BTreeMap<State, i64>> = BTreeMap::new();
+        for child in parents.iter().flat_map(|id| tables.children_of(*id)) {
+            if let Some(parent) = child.parent {
+                *found.entry(parent.id).or_default().entry(child.state).or_default() += 1;
+            }
+        }
+        Ok(found)
+    }
+
+    async fn results(&self, ids: &[TaskId]) -> Result<BTreeMap<TaskId, serde_json::Value>> {
+        let tables = self.tables.lock().await;
+        let result = |id: &TaskId| Some((*id, tables.documents.get(&(*id, DocumentKind::Result))?.clone()));
+        Ok(ids.iter().filter_map(result).collect())
     }
 
     async fn next_due(&self) -> Result<Option<Millis>> {

@@ -31,6 +31,8 @@ pub(super) struct Tables {
     pub holders: BTreeMap<SlotKey, BTreeSet<TaskId>>,
     /// Those that wait for one.
     pub waiters: BTreeMap<SlotKey, BTreeSet<Turn>>,
+    /// Children of a task.
+    pub children: BTreeMap<TaskId, BTreeSet<TaskId>>,
     /// Tasks of an owner.
     pub owned: BTreeMap<Owner, BTreeSet<TaskId>>,
     pub documents: BTreeMap<(TaskId, DocumentKind), Value>,
@@ -72,6 +74,11 @@ impl Tables {
         before
     }
 
+    /// The children of a task, by id.
+    pub fn children_of(&self, id: TaskId) -> impl Iterator<Item = &Task> {
+        self.children.get(&id).into_iter().flatten().filter_map(|child| self.task(*child))
+    }
+
     /// The picture of a task, in order.
     pub fn picture(&self, id: TaskId) -> Vec<Point> {
         self.points.get(&id).into_iter().flat_map(BTreeMap::values).cloned().collect()
@@ -111,6 +118,9 @@ impl Tables {
             if task.gated {
                 set_in(&mut self.waiters, &key, (-task.priority, task.due_at, id), present);
             }
+        }
+        if let Some(parent) = &task.parent {
+            set_in(&mut self.children, &parent.id, id, present);
         }
         set_in(&mut self.owned, &(task.tenant.clone(), task.owner.clone()), id, present);
     }

@@ -1,12 +1,13 @@
 //! The writing transaction in memory. Holding the tables is the lock.
 
-use super::super::tx::{CandidateParams, Document, DocumentKind, KeyName, KeyRow, PackGate, SlotKey, Tx, Under};
+use super::super::tx::{CandidateParams, Document, DocumentKind, KeyName, KeyRow, Kin, PackGate, SlotKey, Tx, Under};
 use super::super::{MarkParams, OwnerHeads, PackRow, RenewLent, RenewParams, Renewed, Result, StoreError};
 use super::read::markable;
 use super::tables::{Tables, Turn};
 use crate::core::concurrency::KeyUse;
 use crate::core::effect::Effect;
 use crate::core::eta::UnitPrior;
+use crate::core::family::done_milli;
 use crate::core::ids::{Head, TaskId};
 use crate::core::picture::Point;
 use crate::core::task::{State, Task, TimelineEvent};
@@ -90,6 +91,10 @@ impl Tx for MemoryTx {
 
     async fn load(&mut self, ids: &[TaskId]) -> Result<Vec<Task>> {
         Ok(self.tasks(ids.iter().copied().collect::<BTreeSet<_>>(), usize::MAX))
+    }
+
+    async fn load_free(&mut self, ids: &[TaskId]) -> Result<Vec<Task>> {
+        self.load(ids).await
     }
 
     async fn insert(&mut self, tasks: &[Task]) -> Result<()> {
@@ -230,6 +235,58 @@ impl Tx for MemoryTx {
             first.is_some_and(|c| held < c.limit as usize)
         };
         Ok(t.waiters.iter().filter(free).map(|(key, _)| key.clone()).take(limit).collect())
+    }
+
+    async fn ancestors(&mut self, ids: &[TaskId]) -> Result<Vec<TaskId>> {
+        let parent = |id: &TaskId| self.tables.task(*id).and_then(|t| t.parent).map(|p| p.id);
+        let mut found = BTreeSet::new();
+        for id in ids {
+            found.extend(std::iter::successors(parent(id), parent));
+        }
+        Ok(found.into_iter().collect())
+    }
+
+    async fn children(&mut self, parent: TaskId, kin: Kin, limit: usize) -> Result<Vec<TaskId>> {
+        let meant = |t: &&Task| match kin {
+            Kin::Open => !t.state.is_final(),
+            Kin::Fallen => matches!(t.state, State::Failed | State::Cancelled),
+        };
+        Ok(self.tables.children_of(parent).filter(meant).map(|t| t.id).take(limit).collect())
+    }
+
+    async fn fallen_below(&mut self, ids: &[TaskId]) -> Result<Vec<TaskId>> {
+        let (mut found, mut above) = (BTreeSet::new(), ids.to_vec());
+        while let Some(id) = above.pop() {
+            let fallen = |t: &&Task| matches!(t.state, State::Failed | State::Cancelled | State::Cancelling);
+            let below: Vec<TaskId> = self.tables.children_of(id).filter(fallen).map(|t| t.id).collect();
+            above.extend(below.into_iter().filter(|id| found.insert(*id)));
+        }
+        Ok(found.into_iter().collect())
+    }
+
+    async fn forsaken(&mut self, parents: &[TaskId], limit: usize) -> Result<Vec<TaskId>> {
+        let t = &self.tables;
+        let meant = |id: &&TaskId| parents.is_empty() || parents.contains(id);
+        let down = t.children.keys().filter(meant).filter(|id| t.task(**id).is_some_and(Task::takes_children_down));
+        let open = |t: &&Task| !t.state.is_final() && t.state != State::Cancelling;
+        Ok(down.flat_map(|id| t.children_of(*id).filter(open)).map(|t| t.id).take(limit).collect())
+    }
+
+    async fn waiting_in_vain(&mut self, limit: usize) -> Result<Vec<TaskId>> {
+        let t = &self.tables;
+        let waits = |task: &&Task| task.awaits.is_some() && !task.state.is_final();
+        let in_vain = |task: &&Task| t.children_of(task.id).all(|c| c.state.is_final());
+        let parents = t.children.keys().filter_map(|id| t.task(*id));
+        Ok(parents.filter(waits).filter(in_vain).map(|t| t.id).take(limit).collect())
+    }
+
+    async fn done_of_children(&mut self, parents: &[TaskId]) -> Result<BTreeMap<TaskId, i64>> {
+        let done = |t: &Task| {
+            let weight = t.parent.map_or(0, |p| p.weight);
+            done_milli(weight, t.state.is_final(), t.progress.current, t.progress.total)
+        };
+        let all = parents.iter().filter(|id| self.tables.children.contains_key(id));
+        Ok(all.map(|id| (*id, self.tables.children_of(*id).map(done).sum())).collect())
     }
 
     async fn waiting_tenants(&mut self, _now: Millis) -> Result<Vec<String>> {

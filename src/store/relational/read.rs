@@ -243,6 +243,27 @@ impl<D: Driver> Store for SqlStore<D> {
         usual(rows)
     }
 
+    async fn children(&self, parent: TaskId, after: Option<TaskId>, limit: usize) -> Result<Vec<Task>> {
+        let values = values![parent, after.map(|id| id.to_string()), limit];
+        understood(self.driver.rows(&self.driver.statements().children, values).await?)
+    }
+
+    async fn family_counts(&self, parents: &[TaskId]) -> Result<BTreeMap<TaskId, BTreeMap<State, i64>>> {
+        let mut found: BTreeMap<TaskId, BTreeMap<State, i64>> = BTreeMap::new();
+        for mut r in self.driver.rows(&self.driver.statements().family_counts, values![parents]).await? {
+            let (parent, state) = (row::task_id(&r.text()?.unwrap_or_default())?, r.text()?);
+            if let Some(state) = state.as_deref().and_then(State::parse) {
+                found.entry(parent).or_default().insert(state, r.int()?.unwrap_or_default());
+            }
+        }
+        Ok(found)
+    }
+
+    async fn results(&self, ids: &[TaskId]) -> Result<BTreeMap<TaskId, serde_json::Value>> {
+        let rows = self.driver.rows(&self.driver.statements().documents, values![ids, ["result"]]).await?;
+        Ok(documents(rows)?.into_iter().filter_map(|(id, d)| Some((id, d.result?))).collect())
+    }
+
     async fn next_due(&self) -> Result<Option<Millis>> {
         let rows = self.driver.rows(&self.driver.statements().next_due, values![]).await?;
         rows.into_iter().next().map_or(Ok(None), |mut r| Ok(r.int()?.map(Millis)))

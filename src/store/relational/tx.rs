@@ -2,7 +2,7 @@
 
 use super::super::row::{self, Columns};
 use super::super::sql::{Statements, like};
-use super::super::tx::{CandidateParams, Document, KeyName, KeyRow, PackGate, SlotKey, Tx, Under};
+use super::super::tx::{CandidateParams, Document, KeyName, KeyRow, Kin, PackGate, SlotKey, Tx, Under};
 use super::super::value::{self, Batch, values};
 use super::super::{Mark, MarkParams, PackRow, RenewLent, RenewParams, Renewed, Result, StoreError, Took, Usual};
 use super::driver::Session;
@@ -71,6 +71,11 @@ pub(super) fn documents(rows: Vec<impl Columns>) -> Result<BTreeMap<TaskId, Docu
     Ok(found)
 }
 
+/// Rows of one id.
+fn task_ids(rows: Vec<impl Columns>) -> Result<Vec<TaskId>> {
+    rows.into_iter().map(|mut r| row::task_id(&r.text()?.unwrap_or_default())).collect()
+}
+
 /// Rows as the points of a picture.
 pub(super) fn points(rows: Vec<impl Columns>) -> Result<Vec<Point>> {
     rows.into_iter().map(|mut r| row::decode_point(&mut r)).collect()
@@ -128,6 +133,21 @@ impl<S: Session> Tx for SqlTx<S> {
 
     async fn load(&mut self, ids: &[TaskId]) -> Result<Vec<Task>> {
         tasks(self.session.rows(&self.statements.lock_tasks, values![ids]).await?)
+    }
+
+    async fn load_free(&mut self, ids: &[TaskId]) -> Result<Vec<Task>> {
+        let found = tasks(self.session.rows(&self.statements.lock_free_tasks, values![ids]).await?)?;
+        let there = match found.len() {
+            all if all == ids.len() => all,
+            _ => self.session.rows(&self.statements.revisions, values![ids]).await?.len(),
+        };
+        let held = |t: &Task| t.concurrency.as_ref().map(|c| (t.tenant.clone(), c.key.clone()));
+        let keys: BTreeSet<SlotKey> = found.iter().filter(|t| t.slot_held || t.gated).filter_map(held).collect();
+        let keys: Vec<SlotKey> = keys.into_iter().collect();
+        if found.len() < there || (!keys.is_empty() && !self.session.locked_elsewhere(&keys).await?.is_empty()) {
+            return Err(StoreError::Conflict("a task is being changed at the same time".into()));
+        }
+        Ok(found)
     }
 
     async fn insert(&mut self, tasks: &[Task]) -> Result<()> {
@@ -260,6 +280,40 @@ impl<S: Session> Tx for SqlTx<S> {
         rows.into_iter().map(|mut r| Ok((r.text()?.unwrap_or_default(), r.text()?.unwrap_or_default()))).collect()
     }
 
+    async fn ancestors(&mut self, ids: &[TaskId]) -> Result<Vec<TaskId>> {
+        task_ids(self.session.rows(&self.statements.ancestors, values![ids]).await?)
+    }
+
+    async fn children(&mut self, parent: TaskId, kin: Kin, limit: usize) -> Result<Vec<TaskId>> {
+        let statement = match kin {
+            Kin::Open => &self.statements.open_children,
+            Kin::Fallen => &self.statements.fallen_children,
+        };
+        task_ids(self.session.rows(statement, values![parent, limit]).await?)
+    }
+
+    async fn fallen_below(&mut self, ids: &[TaskId]) -> Result<Vec<TaskId>> {
+        task_ids(self.session.rows(&self.statements.fallen_below, values![ids]).await?)
+    }
+
+    async fn forsaken(&mut self, parents: &[TaskId], limit: usize) -> Result<Vec<TaskId>> {
+        task_ids(if parents.is_empty() {
+            self.session.rows(&self.statements.forsaken, values![limit]).await?
+        } else {
+            self.session.rows(&self.statements.forsaken_of, values![parents, limit]).await?
+        })
+    }
+
+    async fn waiting_in_vain(&mut self, limit: usize) -> Result<Vec<TaskId>> {
+        task_ids(self.session.rows(&self.statements.waiting_in_vain, values![limit]).await?)
+    }
+
+    async fn done_of_children(&mut self, parents: &[TaskId]) -> Result<BTreeMap<TaskId, i64>> {
+        let rows = self.session.rows(&self.statements.done_of_children, values![parents]).await?;
+        let sum = |mut r: S::Row| Ok((row::task_id(&r.text()?.unwrap_or_default())?, r.int()?.unwrap_or_default()));
+        rows.into_iter().map(sum).collect()
+    }
+
     async fn waiting_tenants(&mut self, _now: Millis) -> Result<Vec<String>> {
         let rows = self.session.rows(&self.statements.waiting_tenants, values![]).await?;
         rows.into_iter().map(|mut r| Ok(r.text()?.unwrap_or_default())).collect()
@@ -345,8 +399,7 @@ impl<S: Session> Tx for SqlTx<S> {
 
     async fn overdue(&mut self, now: Millis, all: bool, asked_by: Millis, limit: usize) -> Result<Vec<TaskId>> {
         let values = values![now, i64::from(all), asked_by, limit];
-        let rows = self.session.rows(&self.statements.overdue, values).await?;
-        rows.into_iter().map(|mut r| row::task_id(&r.text()?.unwrap_or_default())).collect()
+        task_ids(self.session.rows(&self.statements.overdue, values).await?)
     }
 
     async fn markable(&mut self, params: &MarkParams, limit: usize) -> Result<Vec<Task>> {

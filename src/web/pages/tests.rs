@@ -146,7 +146,7 @@ fn eta(mut task: TaskSummary, seconds: i64, confidence: Confidence) -> TaskSumma
 
 fn waits(mut task: TaskSummary, reason: WaitReason, until: Option<i64>, position: Option<i64>) -> TaskSummary {
     let until = until.map(|ms| NOW.plus(ms));
-    task.waiting = Some(Waiting { reason, until, blocked_by: None, position });
+    task.waiting = Some(Waiting { reason, until, blocked_by: None, position, open: None });
     task
 }
 

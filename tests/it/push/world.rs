@@ -207,6 +207,7 @@ impl World {
             timeout_ms: None,
             retry_of: None,
             pack: None,
+            parent: None,
         };
         self.tell(self.store.submit(vec![submit]).await.unwrap(), aloud);
         id
@@ -253,6 +254,7 @@ impl World {
             chunk: 1,
             end: ChunkEnd::Answered(Box::new(outcome)),
             effects: Vec::new(),
+            children: Vec::new(),
             retry: RetryPolicy::default(),
             unit_random: 0.5,
             continue_for_ms: None,

@@ -16,6 +16,7 @@ pub async fn assert_invariants(store: &dyn Store) {
         assert!(task.head <= store.head(&task.tenant, &task.owner).await.unwrap(), "{task:?} is ahead of its owner");
     }
     slots_are_within_their_limits_and_given_on(&tasks);
+    families_are_whole(&tasks);
     centers_hold_what_is_owed(store, &tasks).await;
 }
 
@@ -52,7 +53,7 @@ fn columns_fit_the_state(task: &Task) {
     if ended {
         assert!(!leased && !task.slot_held && !task.gated, "an end gives everything back: {task:?}");
     } else {
-        let movable = task.claimable() || leased || task.gated || task.state == State::Paused;
+        let movable = task.claimable() || leased || task.gated || task.state == State::Paused || task.awaits.is_some();
         assert!(movable, "nothing can move it: {task:?}");
         assert!(leased || task.wait.is_some(), "waits without a reason: {task:?}");
     }
@@ -112,6 +113,32 @@ fn slots_are_within_their_limits_and_given_on(tasks: &[Task]) {
             waiting.is_empty() || held == limit,
             "{waiting:?} wait for {key:?}, of which {held} of {limit} are held"
         );
+    }
+}
+
+/// A parent waits only while a child of it is open, and its row knows the children that there are. A parent that was
+/// stopped has asked its open children to stop.
+fn families_are_whole(tasks: &[Task]) {
+    let mut children: BTreeMap<TaskId, Vec<&Task>> = BTreeMap::new();
+    for task in tasks {
+        if let Some(parent) = task.parent {
+            children.entry(parent.id).or_default().push(task);
+        }
+    }
+    for task in tasks {
+        let own = children.remove(&task.id).unwrap_or_default();
+        let open: Vec<&&Task> = own.iter().filter(|c| !c.state.is_final()).collect();
+        let waits = task.awaits.is_some() && !task.state.is_final();
+        assert!(!waits || !open.is_empty(), "it waits for nothing: {task:?}");
+        assert!(!(waits && task.under_way()), "it waits and runs: {task:?}");
+        let (count, weight) = task.family.as_ref().map_or((0, 0), |f| (f.children, f.weight));
+        let weights: i64 = own.iter().filter_map(|c| c.parent).map(|p| p.weight).sum();
+        assert!(own.len() as i64 <= count && weights <= weight, "{} children of {task:?}", own.len());
+        let asked = |c: &&&Task| c.state == State::Cancelling;
+        assert!(!task.takes_children_down() || open.iter().all(|c| asked(&c)), "{open:?} go on without {task:?}");
+        for child in own {
+            assert_eq!((&child.tenant, &child.owner), (&task.tenant, &task.owner), "{child:?} of {task:?}");
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod accounts;
 mod asking;
+mod children;
 mod chunks;
 mod claiming;
 mod fixture;

@@ -186,6 +186,11 @@ CREATE TABLE taskbell_tasks (
     claimable bigint NOT NULL,
     rank bigint NOT NULL,
     active bigint NOT NULL,
+    parent text COLLATE C,
+    depth bigint,
+    weight bigint,
+    awaits text COLLATE C,
+    family text COLLATE C,
     pack text COLLATE C,
     chunk_until bigint,
     PRIMARY KEY (id),
@@ -196,6 +201,8 @@ CREATE TABLE taskbell_tasks (
 CREATE INDEX taskbell_tasks_active ON public.taskbell_tasks USING btree (active, tenant, owner, created_at, id, state) WHERE (active = 1);
 
 CREATE INDEX taskbell_tasks_attention ON public.taskbell_tasks USING btree (state, read_at, archived_at, tenant, owner) WHERE ((state = 'failed'::text) AND (read_at IS NULL) AND (archived_at IS NULL));
+
+CREATE INDEX taskbell_tasks_awaits ON public.taskbell_tasks USING btree (active, id) WHERE (awaits IS NOT NULL);
 
 CREATE INDEX taskbell_tasks_claim ON public.taskbell_tasks USING btree (tenant, rank, id, due_at, action) WHERE (claimable = 1);
 
@@ -214,6 +221,8 @@ CREATE INDEX taskbell_tasks_lease ON public.taskbell_tasks USING btree (lease_un
 CREATE INDEX taskbell_tasks_owner ON public.taskbell_tasks USING btree (tenant, owner, created_at, id);
 
 CREATE INDEX taskbell_tasks_pack ON public.taskbell_tasks USING btree (pack, state) WHERE ((active = 1) AND (pack IS NOT NULL));
+
+CREATE INDEX taskbell_tasks_parent ON public.taskbell_tasks USING btree (parent, active, state, id) WHERE (parent IS NOT NULL);
 
 CREATE INDEX taskbell_tasks_record ON public.taskbell_tasks USING btree (tenant, record_type, record_id, created_at, id) WHERE (record_type IS NOT NULL);
 

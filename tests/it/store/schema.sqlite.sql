@@ -173,7 +173,7 @@ CREATE TABLE taskbell_tasks (
     -- Derived by the core and stored, so that indexes can be partial: may be claimed; order of claims; not ended.
     claimable INTEGER NOT NULL,
     rank INTEGER NOT NULL,
-    active INTEGER NOT NULL, pack TEXT, chunk_until INTEGER,
+    active INTEGER NOT NULL, parent TEXT, depth INTEGER, weight INTEGER, awaits TEXT, family TEXT, pack TEXT, chunk_until INTEGER,
     -- An ended task has an end and no lease; an unfinished one has none.
     CHECK ((active = 0) = (finished_at IS NOT NULL)),
     CHECK (active = 1 OR (lease_until IS NULL AND slot_held = 0 AND gated = 0))
@@ -183,6 +183,8 @@ CREATE INDEX taskbell_tasks_active ON taskbell_tasks (active, tenant, owner, cre
 
 CREATE INDEX taskbell_tasks_attention ON taskbell_tasks (state, read_at, archived_at, tenant, owner)
     WHERE state = 'failed' AND read_at IS NULL AND archived_at IS NULL;
+
+CREATE INDEX taskbell_tasks_awaits ON taskbell_tasks (active, id) WHERE awaits IS NOT NULL;
 
 CREATE INDEX taskbell_tasks_claim ON taskbell_tasks (tenant, rank, id, due_at, action) WHERE claimable = 1;
 
@@ -199,6 +201,8 @@ CREATE INDEX taskbell_tasks_lease ON taskbell_tasks (lease_until) WHERE lease_un
 CREATE INDEX taskbell_tasks_owner ON taskbell_tasks (tenant, owner, created_at, id);
 
 CREATE INDEX taskbell_tasks_pack ON taskbell_tasks (pack, state) WHERE active = 1 AND pack IS NOT NULL;
+
+CREATE INDEX taskbell_tasks_parent ON taskbell_tasks (parent, active, state, id) WHERE parent IS NOT NULL;
 
 CREATE INDEX taskbell_tasks_record ON taskbell_tasks (tenant, record_type, record_id, created_at, id)
     WHERE record_type IS NOT NULL;

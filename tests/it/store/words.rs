@@ -54,6 +54,7 @@ pub fn by(caller: &Principal) -> Submit {
         timeout_ms: None,
         retry_of: None,
         pack: None,
+        parent: None,
     }
 }
 
@@ -97,6 +98,7 @@ pub fn ended(claimed: &Claimed, outcome: Outcome) -> ChunkCommit {
         chunk: claimed.task.chunks + 1,
         end: ChunkEnd::Answered(Box::new(outcome)),
         effects: Vec::new(),
+        children: Vec::new(),
         retry: RETRY,
         unit_random: 0.5,
         continue_for_ms: None,

@@ -158,6 +158,7 @@ pub fn click(action: &str, params: serde_json::Value) -> Submit {
         timeout_ms: None,
         retry_of: None,
         pack: None,
+        parent: None,
     }
 }
 

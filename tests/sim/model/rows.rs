@@ -46,7 +46,7 @@ pub fn fits(task: &Task) -> Checked {
     let told = || format!("{task:?}");
     let (ended, leased) = (task.state.is_final(), task.under_way());
     let stopping = matches!(task.state, State::Pausing | State::Cancelling);
-    let movable = task.claimable() || leased || task.gated || task.state == State::Paused;
+    let movable = task.claimable() || leased || task.gated || task.state == State::Paused || task.awaits.is_some();
     must(ended || movable, Invariant::Orphans, told)?;
     must(task.finished_at.is_some() == ended && task.lease_owner.is_some() == leased, Invariant::Orphans, told)?;
     must(!ended || !(leased || task.slot_held || task.gated), Invariant::Orphans, told)?;

@@ -65,6 +65,7 @@ async fn run_chunk(
         chunk: task.chunks + 1,
         end: settled(node, &task, end),
         effects,
+        children: Vec::new(),
         retry: RETRY,
         unit_random: node.world.dice.unit(),
         continue_for_ms: (may_keep && !node.draining()).then_some(LEASE_MS),

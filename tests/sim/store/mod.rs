@@ -53,7 +53,7 @@ impl FaultyStore {
     }
 
     /// Ends of chunks. Whoever is told that its work counts must hold the newest token.
-    async fn commit_chunks(&self, items: &[ChunkCommit]) -> Result<Written<Vec<Committed>>> {
+    async fn commit_chunks(&self, items: &[ChunkCommit], again: bool) -> Result<Written<Vec<Committed>>> {
         let (tx, fate) = self.open().await?;
         let (mut sent, before) = (items.to_vec(), self.tokens(items));
         if self.world.plant == Some(Plant::NoTokenTest) {
@@ -61,7 +61,7 @@ impl FaultyStore {
                 item.token = *token;
             }
         }
-        let written = taskbell::store::flow::chunk::commit(tx, &sent).await?;
+        let written = taskbell::store::flow::chunk::commit(tx, &sent, again).await?;
         for ((item, token), answer) in items.iter().zip(&before).zip(&written.answer) {
             let case = match answer.ended {
                 _ if answer.effect_fault.is_some() => "effect refused",

@@ -8,7 +8,7 @@ use taskbell::core::ids::{Head, Revision, TaskId};
 use taskbell::core::picture::Point;
 use taskbell::core::principal::Principal;
 use taskbell::core::submit::{Submit, Submitted};
-use taskbell::core::task::{Task, TimelineEvent};
+use taskbell::core::task::{State, Task, TimelineEvent};
 use taskbell::core::time::Millis;
 use taskbell::core::view::Documents;
 use taskbell::store::tx::Tx;
@@ -77,7 +77,9 @@ impl Store for FaultyStore {
     }
 
     async fn commit(&self, items: Vec<ChunkCommit>) -> Result<Written<Vec<Committed>>> {
-        settled!(self, _again, self.commit_chunks(&items))
+        let mut written = settled!(self, again, self.commit_chunks(&items, again))?;
+        flow::family::follow(self, &mut written.changes).await;
+        Ok(written)
     }
 
     async fn report(&self, items: Vec<Report>) -> Result<Written<Vec<bool>>> {
@@ -93,11 +95,24 @@ impl Store for FaultyStore {
     }
 
     async fn sweep(&self, params: SweepParams) -> Result<Written<usize>> {
-        settled!(self, _again, |tx| flow::sweep::sweep(tx, &params))
+        let mut written = settled!(self, again, |tx| flow::sweep::sweep(tx, &params, again))?;
+        written.changes.extend(self.take_down(Vec::new()).await?.changes);
+        flow::family::follow(self, &mut written.changes).await;
+        Ok(written)
+    }
+
+    async fn take_down(&self, parents: Vec<TaskId>) -> Result<Written<usize>> {
+        settled!(self, _again, |tx| flow::family::take_down(tx, &parents))
+    }
+
+    async fn roll_up(&self, parents: Vec<TaskId>) -> Result<Written<()>> {
+        settled!(self, _again, |tx| flow::family::roll_up(tx, &parents))
     }
 
     async fn ask(&self, items: Vec<AskParams>) -> Result<Written<Vec<Asked>>> {
-        settled!(self, _again, |tx| flow::ask::ask(tx, &items))
+        let mut written = settled!(self, again, |tx| flow::ask::ask(tx, &items, again))?;
+        flow::family::follow(self, &mut written.changes).await;
+        Ok(written)
     }
 
     async fn delete(&self, caller: &Principal, ids: Vec<TaskId>) -> Result<Written<Vec<Option<bool>>>> {
@@ -162,6 +177,18 @@ impl Store for FaultyStore {
 
     async fn usual(&self, tenant: &str, action: &str) -> Result<Usual> {
         read!(self.usual(tenant, action))
+    }
+
+    async fn children(&self, parent: TaskId, after: Option<TaskId>, limit: usize) -> Result<Vec<Task>> {
+        read!(self.children(parent, after, limit))
+    }
+
+    async fn family_counts(&self, parents: &[TaskId]) -> Result<BTreeMap<TaskId, BTreeMap<State, i64>>> {
+        read!(self.family_counts(parents))
+    }
+
+    async fn results(&self, ids: &[TaskId]) -> Result<BTreeMap<TaskId, serde_json::Value>> {
+        read!(self.results(ids))
     }
 
     async fn next_due(&self) -> Result<Option<Millis>> {

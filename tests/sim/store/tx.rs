@@ -18,7 +18,9 @@ use taskbell::core::picture::Point;
 use taskbell::core::task::{Task, TimelineEvent};
 use taskbell::core::time::Millis;
 use taskbell::core::view::Documents;
-use taskbell::store::tx::{CandidateParams, Document, DocumentKind, KeyName, KeyRow, PackGate, SlotKey, Tx, Under};
+use taskbell::store::tx::{
+    CandidateParams, Document, DocumentKind, KeyName, KeyRow, Kin, PackGate, SlotKey, Tx, Under,
+};
 use taskbell::store::{MarkParams, PackRow, RenewLent, RenewParams, Renewed, Result};
 
 /// The number by which a chunk asks the business table to refuse its rows.
@@ -76,6 +78,11 @@ impl Tx for FaultyTx {
     async fn load(&mut self, ids: &[TaskId]) -> Result<Vec<Task>> {
         self.next(false).await?;
         self.tx.load(ids).await
+    }
+
+    async fn load_free(&mut self, ids: &[TaskId]) -> Result<Vec<Task>> {
+        self.next(false).await?;
+        self.tx.load_free(ids).await
     }
 
     async fn insert(&mut self, tasks: &[Task]) -> Result<()> {
@@ -186,6 +193,36 @@ impl Tx for FaultyTx {
     async fn waited_keys(&mut self, limit: usize) -> Result<Vec<SlotKey>> {
         self.next(false).await?;
         self.tx.waited_keys(limit).await
+    }
+
+    async fn ancestors(&mut self, ids: &[TaskId]) -> Result<Vec<TaskId>> {
+        self.next(false).await?;
+        self.tx.ancestors(ids).await
+    }
+
+    async fn children(&mut self, parent: TaskId, kin: Kin, limit: usize) -> Result<Vec<TaskId>> {
+        self.next(false).await?;
+        self.tx.children(parent, kin, limit).await
+    }
+
+    async fn fallen_below(&mut self, ids: &[TaskId]) -> Result<Vec<TaskId>> {
+        self.next(false).await?;
+        self.tx.fallen_below(ids).await
+    }
+
+    async fn forsaken(&mut self, parents: &[TaskId], limit: usize) -> Result<Vec<TaskId>> {
+        self.next(false).await?;
+        self.tx.forsaken(parents, limit).await
+    }
+
+    async fn waiting_in_vain(&mut self, limit: usize) -> Result<Vec<TaskId>> {
+        self.next(false).await?;
+        self.tx.waiting_in_vain(limit).await
+    }
+
+    async fn done_of_children(&mut self, parents: &[TaskId]) -> Result<BTreeMap<TaskId, i64>> {
+        self.next(false).await?;
+        self.tx.done_of_children(parents).await
     }
 
     async fn waiting_tenants(&mut self, now: Millis) -> Result<Vec<String>> {

@@ -319,6 +319,7 @@ impl Shared {
             token,
             chunk,
             effects: Vec::new(),
+            children: Vec::new(),
             end,
             retry: self.pulled(&task.action).map(|action| action.retry).unwrap_or_default(),
             unit_random: self.parts.rng.unit(),

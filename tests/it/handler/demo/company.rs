@@ -138,6 +138,7 @@ impl Company {
             timeout_ms: None,
             retry_of: None,
             pack: None,
+            parent: None,
         };
         let id = submit.id;
         self.store.submit(vec![submit]).await.unwrap();
@@ -211,6 +212,7 @@ impl Company {
             chunk: number,
             end: ChunkEnd::Answered(Box::new(outcome.clone())),
             effects: cx.take_effects(),
+            children: Vec::new(),
             retry: RetryPolicy::default(),
             unit_random: 0.5,
             continue_for_ms: None,
