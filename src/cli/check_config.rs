@@ -75,6 +75,7 @@ impl Packs {
 /// only with the first chunk. The scripts are read and not run.
 fn unrunnable(settings: &Settings, natives: &[&str]) -> Faults {
     let mut faults = settings.unrunnable(natives);
+    faults.0.extend(settings.not_listed().0);
     for (i, action) in settings.actions.iter().enumerate() {
         let HandlerRef::Script(path) = &action.handler else { continue };
         let key = format!("actions[{i}].handler.script");
@@ -129,6 +130,13 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[0].starts_with("server.listen: ") && lines[1].starts_with("loging: does not exist"), "{text}");
         assert_eq!(lines[2], "2 faults");
+
+        let http = "[[actions]]\nkey = \"a\"\nhandler = { http = \"https://erp.example.com:8443/run\", secret = \"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\" }";
+        let (good, text) = checked(http);
+        let told = "actions[0].handler.http: the action `a` cannot run: erp.example.com:8443 is not listed";
+        assert!(!good && text.starts_with(told), "{text}");
+        assert!(checked(&format!("[outbound]\nallow = [\"erp.example.com:8443\"]\n{http}")).0);
+        assert!(checked(&http.replace("\"whsec_", "\"")).1.starts_with("actions[0].handler.secret: "));
 
         let (good, text) = checked("[redis]\nurl = \"redis://:hidden@127.0.0.1\"");
         assert!(good && !text.contains("redis.url") && !text.contains("hidden"), "{text}");

@@ -22,7 +22,7 @@ pub fn run(config: Option<&Path>, args: &ServeArgs, natives: NativeHandlers) -> 
     if let Err(e) = crate::telemetry::start(&loaded.settings.log, Arc::new(loaded.redactor())) {
         return told(&e);
     }
-    for note in &loaded.not_active().0 {
+    for note in loaded.not_active().0.iter().chain(&loaded.settings.not_listed().0) {
         tracing::warn!("{note}");
     }
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {

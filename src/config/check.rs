@@ -47,12 +47,7 @@ impl Settings {
                         );
                     }
                 }
-                HandlerRef::Http { url, .. } => {
-                    if let Err(refusal) = self.outbound.allow.check(url) {
-                        faults.push(key("http"), format!("the action `{}` cannot be served: {refusal}", action.key));
-                    }
-                }
-                HandlerRef::Native(_) | HandlerRef::Pull => {}
+                HandlerRef::Native(_) | HandlerRef::Http { .. } | HandlerRef::Pull => {}
             }
         }
         for (key, url) in [("database.url", Some(&self.database.url)), ("logs.url", self.logs.as_ref())] {
@@ -62,6 +57,22 @@ impl Settings {
         }
         if let FilesUrl::S3(_) = self.files {
             faults.push("files.url", "only file:// is available in this version");
+        }
+        faults
+    }
+
+    /// Handlers of other applications that may not be called, so that their tasks would fail. `check-config` tells them as
+    /// faults; `serve` says so and starts, for the other actions are in order.
+    #[must_use]
+    pub fn not_listed(&self) -> Faults {
+        let mut faults = Faults::default();
+        for (i, action) in self.actions.iter().enumerate() {
+            if let HandlerRef::Http { url, .. } = &action.handler
+                && let Err(refusal) = self.outbound.allow.check(url)
+            {
+                let text = format!("the action `{}` cannot run: {refusal}", action.key);
+                faults.push(format!("actions[{i}].handler.http"), text);
+            }
         }
         faults
     }

@@ -87,7 +87,7 @@ mod tests {
             ("{}", "hasMore"),
             ("{\"hasMore\":1}", "hasMore"),
             ("{\"hasMore\":true,\"hasMore\":false}", "hasMore"),
-            (&deep, "64"),
+            (&deep, "deeper"),
         ] {
             let failure = parse(answer.as_bytes()).unwrap_err();
             assert!(failure.kind == ErrorKind::BadOutcome && !failure.retryable, "{answer}");

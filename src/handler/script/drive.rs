@@ -12,9 +12,9 @@ use super::pool::Lent;
 use super::protocol::{Came, Fault, FromChild, Run, Thrown, ToChild, World};
 use crate::core::budget::{Budget, Budgets, Spent};
 use crate::core::chunk::{Failure, Outcome};
-use crate::core::json::{self, JsonFault};
-use crate::core::progress::{FieldFault, Reported};
-use crate::core::task::{ErrorKind, limits as core_limits};
+use crate::core::progress::Reported;
+use crate::core::task::ErrorKind;
+use crate::handler::answer::{self, bad_outcome, warn_of};
 use crate::handler::tables::ChunkTables;
 use crate::handler::{ChunkContext, HandlerError};
 use crate::outbound::{AllowList, Outbound};
@@ -109,7 +109,7 @@ impl Drive<'_> {
             match head {
                 FromChild::Progress(fields) => match Reported::parse(&Value::Object(fields)) {
                     Ok(report) => self.cx.report(report),
-                    Err(faults) => self.warn_of(&faults),
+                    Err(faults) => warn_of(self.cx, &faults),
                 },
                 FromChild::Log { level } => {
                     logged_bytes += body.len();
@@ -132,12 +132,6 @@ impl Drive<'_> {
         }
     }
 
-    fn warn_of(&self, faults: &[FieldFault]) {
-        for fault in faults {
-            self.cx.log_at("warn", format!("dropped from the progress: {fault}"));
-        }
-    }
-
     /// The outcome of an answer, after what the chunk changed in tables is committed with it. A failure commits nothing.
     async fn settled(&self, answer: &[u8]) -> Result<Outcome, HandlerError> {
         let outcome = self.outcome(answer)?;
@@ -151,25 +145,13 @@ impl Drive<'_> {
 
     /// The outcome of an answer that this chunk, or an earlier run of it, has given.
     pub fn outcome(&self, answer: &[u8]) -> Result<Outcome, HandlerError> {
-        let bad =
-            |reason: String| HandlerError::Failed(Box::new(Failure::new(ErrorKind::BadOutcome, "bad-outcome", reason)));
-        // One level is the outcome's own. U+0000 is replaced in what is told; documents are held against it by themselves.
-        match json::check(answer, "outcome", core_limits::JSON_DEPTH + 1) {
-            Ok(()) | Err(JsonFault::Nul { .. }) => {}
-            Err(fault) => return Err(bad(fault.to_string())),
+        let failed = |failure| HandlerError::Failed(Box::new(failure));
+        if answer == b"null" {
+            let what = "an object with `hasMore`, `fail`, `Code` or `done` is needed";
+            return Err(failed(bad_outcome(format!("outcome: the script returned nothing; {what}"))));
         }
-        let answer: Value = serde_json::from_slice(answer).map_err(|error| bad(format!("outcome: {error}")))?;
-        if answer.is_null() {
-            return Err(bad(
-                "outcome: the script returned nothing; an object with `hasMore`, `fail`, `Code` or `done` is needed"
-                    .into(),
-            ));
-        }
-        let (mut outcome, faults) = Outcome::parse(&answer).map_err(|fault| bad(fault.0))?;
-        self.warn_of(&faults);
-        if let Outcome::More { told, .. } | Outcome::Done { told, .. } = &mut outcome {
-            shorten(&mut told.log);
-        }
+        let (outcome, faults) = answer::parse(answer).map_err(failed)?;
+        warn_of(self.cx, &faults);
         Ok(outcome)
     }
 
@@ -187,7 +169,7 @@ impl Drive<'_> {
                 "script-no-function",
                 format!("{name}: has neither `export default async function (task, cx)` nor a `return` at its top"),
             ),
-            Fault::BadOutcome(reason) => Failure::new(ErrorKind::BadOutcome, "bad-outcome", reason),
+            Fault::BadOutcome(reason) => bad_outcome(reason),
             Fault::Thrown(thrown) => threw(&thrown),
         }
     }
@@ -238,20 +220,5 @@ fn told(called: Called) -> (Came, Bytes) {
         Ok(Reply::Json(value)) => (Came::Json, value.to_string().into()),
         Ok(Reply::Text(text)) => (Came::Text, text),
         Err(refusal) => (Came::Refused, serde_json::to_vec(&refusal).expect("texts and a flag").into()),
-    }
-}
-
-/// Holds the lines of an answer to what a chunk may log.
-fn shorten(lines: &mut Vec<String>) {
-    let mut bytes = 0;
-    let fit = lines.iter().take(limits::LOG_LINES).take_while(|line| {
-        bytes += line.len();
-        bytes <= limits::LOG_BYTES
-    });
-    let kept = fit.count();
-    let cut = lines.len() - kept;
-    if cut > 0 {
-        lines.truncate(kept);
-        lines.push(format!("{cut} more lines of the answer were cut"));
     }
 }
