@@ -161,7 +161,7 @@ fn the_whole_contract_is_read() {
     assert_eq!(action.timeout_ms, Some(6 * 3_600_000));
     assert_eq!(action.concurrency.as_ref().unwrap().max_waiting, 50);
     let told: Vec<String> = loaded.not_active().0.into_iter().map(|note| note.key).collect();
-    assert_eq!(told, ["scheduler", "packs", "webhooks", "records[0].write_back"]);
+    assert_eq!(told, ["scheduler", "webhooks", "records[0].write_back"]);
 }
 
 #[test]

@@ -1,12 +1,14 @@
 //! What an application may ask of a real server while its chunk runs, and that it may not a moment later.
 
 use super::SECRET;
+use crate::support::ground::Ground;
 use crate::support::server::{Client, Server, Spec};
 use axum::Json;
 use axum::Router;
 use axum::extract::State;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
@@ -45,6 +47,14 @@ impl App {
         let (url, token) = (chunk["callback"]["url"].clone(), chunk["callback"]["token"].clone());
         let text = |value: Value| value.as_str().unwrap().to_owned();
         Chunk { told: chunk, answer: Some(answer), url: text(url), token: text(token), http: reqwest::Client::new() }
+    }
+
+    /// Runs on a database that several nodes share: one with pages and no engine, one with an engine and no pages.
+    async fn nodes(&self) -> (Server, Server) {
+        let ground = Arc::new(Ground::postgres().await);
+        let config = Spec::with_config(&self.config(""));
+        let web = config.clone().role("web").start_on(ground.clone()).await;
+        (web, config.role("work").start_on(ground).await)
     }
 
     fn config(&self, more: &str) -> String {
@@ -174,6 +184,34 @@ async fn a_chunk_that_does_not_answer_is_dropped_and_its_token_dies_with_it() {
     silent.is_dead().await;
     again.answer(json!({"hasMore": false}));
     client.until(task["id"].as_str().unwrap(), LIMIT, |task| task["state"] == "succeeded").await;
+}
+
+#[tokio::test]
+async fn any_node_answers_whichever_runs_the_chunk() {
+    let mut app = App::start().await;
+    let (web, work) = app.nodes().await;
+    let client = web.client("alice", "user").await;
+    let task = client.submit(json!({"action": "import"})).await;
+    let id = task["id"].as_str().unwrap();
+    let mut chunk = app.chunk().await;
+    assert_eq!(chunk.url, format!("{}/api/v1/callback", work.url()), "without a public address it is that of the node");
+    for (node, current) in [(&web, 3), (&work, 5)] {
+        chunk.url = format!("{}/api/v1/callback", node.url());
+        assert_eq!(chunk.get("/lease").await, (200, json!({"current": true, "stopRequested": false})));
+        assert_eq!(chunk.post("/progress", json!({"current": current})).await.0, 204);
+        client.until(id, LIMIT, |task| task["progress"]["current"] == current).await;
+    }
+    assert_eq!(client.post(&format!("/api/v1/tasks/{id}/pause"), &json!({})).await.0, 202);
+    for node in [&web, &work] {
+        chunk.url = format!("{}/api/v1/callback", node.url());
+        assert_eq!(chunk.get("/lease").await.1["stopRequested"], true);
+    }
+    chunk.answer(json!({"hasMore": true, "checkpoint": 1}));
+    client.until(id, LIMIT, |task| task["state"] == "paused").await;
+    for node in [&web, &work] {
+        chunk.url = format!("{}/api/v1/callback", node.url());
+        chunk.is_dead().await;
+    }
 }
 
 #[tokio::test]
