@@ -1,31 +1,14 @@
 //! The database of a pack behind what handlers know of it. Tables are made and looked at with the first question, not at the
 //! start: a pack's database that is away holds up nothing but the pack.
 
-use crate::config::DatabaseUrl;
-use crate::core::pack::{Pack, Table};
+use crate::core::pack::Table;
 use crate::core::tables::{Ask, Found};
 use crate::handler::tables::{ChunkMark, TableData, TableFault, TableWork};
 use crate::store::StoreError;
-use crate::store::pack::{self, Marked, PackDatabase, PackWork};
+use crate::store::pack::{Marked, PackDatabase, PackWork};
 use async_trait::async_trait;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OnceCell;
-
-/// The tables of a pack, in the database that its manifest names; none where it names no table. Fails in words where its
-/// address cannot be used.
-pub fn of_pack(pack: &Pack, database: &DatabaseUrl) -> Result<Option<Arc<dyn TableData>>, String> {
-    if pack.tables.is_empty() {
-        return Ok(None);
-    }
-    let opened = match database {
-        DatabaseUrl::Sqlite(path) => pack::sqlite(path),
-        DatabaseUrl::Postgres(url) => pack::postgres(url.expose()),
-        DatabaseUrl::MySql(_) => return Err("database.url: a pack has its tables in SQLite or PostgreSQL".into()),
-    };
-    let database = opened.map_err(|error| format!("database.url: {error}"))?;
-    Ok(Some(Arc::new(PackTables::new(&pack.name, pack.tables.clone(), database))))
-}
 
 /// The tables of a pack in its database.
 pub struct PackTables {

@@ -5,3 +5,4 @@ mod full_disk;
 mod logbook;
 mod nodes;
 mod outage;
+mod scripts;
