@@ -77,7 +77,14 @@ impl Child {
         #[cfg(unix)]
         command.process_group(0);
         // Whoever starts a process waits until it has taken its own shape, and that takes long where processors are short.
-        let mut process = spawn_blocking(move || command.spawn()).await.map_err(io::Error::other)??;
+        let start = move || {
+            let process = command.spawn()?;
+            if let Some(id) = process.id() {
+                limits::step_back(id);
+            }
+            io::Result::Ok(process)
+        };
+        let mut process = spawn_blocking(start).await.map_err(io::Error::other)??;
         let (Some(to), Some(from), Some(err)) = (process.stdin.take(), process.stdout.take(), process.stderr.take())
         else {
             return Err(io::Error::other("a script process has no pipes"));

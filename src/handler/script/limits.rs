@@ -4,6 +4,7 @@
 //! operating system holds ([`confine`], [`allow_memory`]) catch what the interpreter's own accounting misses.
 
 use rlimit::Resource;
+use rustix::process::{Pid, getpriority_process, setpriority_process};
 use std::io;
 use std::time::Duration;
 
@@ -70,16 +71,27 @@ const HEADROOM_BYTES: u64 = 512 * 1024 * 1024;
 /// How much a child steps back behind the server when both want a processor, as `nice` counts.
 const NICE: i32 = 10;
 
+/// The last place at a processor.
+const LAST: i32 = 19;
+
 /// Files that a child may hold open: its three pipes, and one to read its own figures.
 const OPEN_FILES: u64 = 8;
 
 /// How much sooner than others the system ends a child when its memory runs out, of 1,000.
 const FIRST_TO_GO: &str = "500";
 
-/// Takes from the process what a script's process never needs: core dumps, files, writing to files, the first place at a
-/// processor, a place in memory that is fuller than others' need. Final, and for all threads that are started later.
+/// Puts a child behind the server. Done by the server as soon as the child is there: to start takes more of a processor than
+/// many a chunk.
+pub(super) fn step_back(child: u32) {
+    let Some(pid) = i32::try_from(child).ok().and_then(Pid::from_raw) else { return };
+    let own = getpriority_process(None).unwrap_or(0);
+    // Where it is not allowed, scripts have the place of the server.
+    let _ = setpriority_process(Some(pid), (own + NICE).min(LAST));
+}
+
+/// Takes from the process what a script's process never needs: core dumps, files, writing to files, a place in memory when
+/// the machine runs out of it. Final, and for all threads that are started later.
 pub(super) fn confine() -> io::Result<()> {
-    rustix::process::nice(NICE)?;
     // A machine whose memory is full should lose a script and not the server. Not every system has this.
     let _ = std::fs::write("/proc/self/oom_score_adj", FIRST_TO_GO);
     Resource::CORE.set(0, 0)?;

@@ -13,6 +13,9 @@ use rquickjs::module::Declared;
 use rquickjs::{Context, Ctx, Error, Exception, Module, Runtime};
 use std::rc::Rc;
 
+/// Memory of a realm before it is given a script's budget, bytes: what reading the longest text may take.
+const MEMORY_BYTES: usize = 256 * 1024 * 1024;
+
 /// Stack of a realm before it is given a script's budget, bytes.
 const STACK_BYTES: usize = 1024 * 1024;
 
@@ -37,6 +40,7 @@ impl Realm {
     pub fn bare() -> Result<Self, Error> {
         let runtime = Runtime::new()?;
         runtime.set_max_stack_size(STACK_BYTES);
+        runtime.set_memory_limit(MEMORY_BYTES);
         runtime.set_loader(NoImports, NoImports);
         let context = Context::custom::<Language>(&runtime)?;
         Ok(Self { runtime, context })

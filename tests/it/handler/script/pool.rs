@@ -48,6 +48,19 @@ async fn processes_are_started_ahead_and_know_nothing_of_the_server() {
             let file = std::fs::read_link(held.unwrap().path()).unwrap();
             assert!(file.starts_with("/dev") || file.to_string_lossy().starts_with("pipe:"), "{}", file.display());
         }
+        let place = |process| {
+            told_of(process, "stat")
+                .unwrap()
+                .rsplit(')')
+                .next()
+                .unwrap()
+                .split_whitespace()
+                .nth(16)
+                .unwrap()
+                .parse::<i32>()
+                .unwrap()
+        };
+        assert_eq!(place(process), (place(std::process::id()) + 10).min(19), "behind the server");
         let limits = told_of(process, "limits").unwrap();
         let limit = |name: &str| {
             let line = limits.lines().find(|line| line.starts_with(name)).unwrap();

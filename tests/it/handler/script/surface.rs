@@ -106,7 +106,7 @@ async fn odd_arguments_are_taken_or_refused_and_late_answers_meet_no_later_chunk
     let odd = function(
         "const no = () => { throw new Error('no'); };
          const values = [new Proxy({}, { get: no, ownKeys: no, getPrototypeOf: no }), new Proxy(() => {}, {}), Symbol('s'), 10n,
-           { valueOf: no, toString: no, toJSON: no, [Symbol.toPrimitive]: no }, Object.create(null), new Array(1e6), 'x'.repeat(1e6),
+           { valueOf: no, toString: no, toJSON: no, [Symbol.toPrimitive]: no }, Object.create(null), new Array(1e5), 'x'.repeat(1e5),
            -1, NaN, Infinity, undefined, null, no, new Date(NaN), new Error('e'), /x/, new Uint8Array(9), globalThis];
          const calls = [cx.progress, cx.log, console.error, cx.readFile, cx.sleep, cx.stopRequested, (v) => cx.log('x', v),
            (v) => cx.progress({ current: v, total: v, message: v, unit: v }), (v) => cx.log.call(v, v), (v) => new cx.log(v)];
