@@ -24,7 +24,19 @@ async fn a_task_is_started_seen_and_cancelled_without_a_script(stage: &Stage) {
     stage.open("/notifications").await;
     let listed = stage.find(&format!("main [data-task='{}']", task["id"].as_str().unwrap())).await;
     assert!(listed.text().await.unwrap().contains("Recalculate order totals"));
-    stage.click("main [data-task] button[data-do='cancel']").await;
+    // A cancel asks first, and names what it is about; the way back does nothing.
+    for answer in ["a.tb-button", "button"] {
+        stage.open("/notifications").await;
+        stage.click("main [data-task] button[data-do='cancel']").await;
+        assert_eq!(stage.find("main h1").await.text().await.unwrap(), "Cancel “Recalculate order totals”?");
+        let told = stage.find("main .lead").await.text().await.unwrap();
+        assert!(told.contains("committed"), "{told}");
+        assert_ne!(
+            client.get(&format!("/api/v1/tasks/{}", task["id"].as_str().unwrap())).await.1["state"],
+            "cancelled"
+        );
+        stage.click(&format!("main form.answers {answer}")).await;
+    }
     let id = task["id"].as_str().unwrap();
     client.until(id, LIMIT, |task| task["state"] == "cancelled").await;
     stage.open(&format!("/tasks/{id}")).await;

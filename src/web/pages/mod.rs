@@ -5,6 +5,7 @@
 //! [`row`]. Must never decide what a caller may see or do: the view is already cut to the caller's rights, and a form is
 //! given to the same function as the API's call.
 
+pub mod ask;
 pub mod assets;
 pub mod buttons;
 pub mod docs;

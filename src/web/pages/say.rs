@@ -25,9 +25,19 @@ impl Row<'_> {
         }
         match waiting.reason {
             WaitReason::Capacity => self.w.t("say.capacity").into_owned(),
-            WaitReason::NoHandler => self.w.t("say.no_handler").into_owned(),
-            _ => String::new(),
+            reason => self.held(reason),
         }
+    }
+
+    /// What a task waits for that stands still in whatever state it is.
+    fn held(&self, reason: WaitReason) -> String {
+        let key = match reason.as_str() {
+            "no-handler" => "say.no_handler",
+            "pack-disabled" => "say.pack_disabled",
+            "children" => "say.children",
+            _ => return String::new(),
+        };
+        self.w.t(key).into_owned()
     }
 
     /// A retry begins from the start, as a new task: of which one it says.
@@ -60,14 +70,13 @@ impl Row<'_> {
     #[must_use]
     pub fn doing(&self) -> String {
         let p = &self.task.progress;
-        let stuck = self.task.waiting.as_ref().is_some_and(|w| w.reason == WaitReason::NoHandler);
         let message = first_line(p.message.as_deref().unwrap_or_default());
         let phase = first_line(p.phase.as_deref().unwrap_or_default());
         joined(&[
             &self.retry(),
             &if self.task.attempt > 1 { self.attempt_number() } else { String::new() },
             &self.revised(),
-            if stuck { self.w.t("say.no_handler") } else { "".into() }.as_ref(),
+            &self.task.waiting.as_ref().map(|w| self.held(w.reason)).unwrap_or_default(),
             if message.is_empty() { phase } else { message },
         ])
     }

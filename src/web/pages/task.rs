@@ -1,5 +1,6 @@
 //! `/tasks/{id}`: one task with its bar, facts, picture, log, timeline and details.
 
+use super::ask::{self, AskPage};
 use super::html;
 use super::picture::Picture;
 use super::row::Row;
@@ -240,7 +241,8 @@ async fn written(
     Ok(html(&TaskPage::new(shell, &detail, Beside { log, timeline, earlier, points, note })))
 }
 
-/// `POST /tasks/{id}/{act}`: what the API does for the same words; a refusal is told on the task's page.
+/// `POST /tasks/{id}/{act}`: what the API does for the same words, after its question where the form asks for it; a refusal is
+/// told on the task's page.
 ///
 /// # Errors
 /// 404 for an act that there is not, and for what the visitor may not see.
@@ -251,6 +253,13 @@ pub async fn act(
 ) -> Result<Response, ApiError> {
     let Visitor { who, shell } = form.visitor;
     let id: TaskId = id.parse().map_err(|_| ApiError::new(Code::NotFound))?;
+    if form.fields.contains_key(ask::FIELD) {
+        let task = state.task(&who, id).await?;
+        let detail = state.stored_detail(&who, shell.w.lang(), &task).await?;
+        if let Some(page) = AskPage::new(&shell, &detail.summary, &act) {
+            return Ok(html(&page));
+        }
+    }
     match done(&state, &who, shell.w.lang(), id, &act).await {
         Ok(next) => Ok(Redirect::to(&next).into_response()),
         Err(error) if error.code.status() == StatusCode::CONFLICT => {
