@@ -18,6 +18,8 @@ mod postgres;
 #[allow(dead_code, reason = "the integration tests use it too, and each binary a part of it")]
 #[path = "../it/support/proxy.rs"]
 mod proxy;
+#[path = "../it/support/script.rs"]
+mod script;
 #[allow(dead_code, reason = "the integration tests use it too, and each binary a part of it")]
 #[path = "../it/support/server.rs"]
 mod server;

@@ -15,10 +15,7 @@ use taskbell::core::submit::Submit;
 use taskbell::core::task::State;
 use taskbell::store::migrate::Mode;
 use taskbell::store::postgres::PostgresStore;
-use taskbell::store::{
-    AskParams, ChunkCommit, ClaimParams, ListParams, Mark, MarkFilter, MarkParams, RenewParams, Result, Store,
-    SweepParams,
-};
+use taskbell::store::{AskParams, ChunkCommit, ClaimParams, ListParams, RenewParams, Result, Store, SweepParams};
 use tokio::task::JoinSet;
 
 /// Leases end while others still work with them.
@@ -179,18 +176,7 @@ async fn deletes(store: Arc<dyn Store>, until: Instant, n: usize) -> Result<usiz
 async fn marks(store: Arc<dyn Store>, until: Instant) -> Result<usize> {
     let mut rounds = 0;
     while Instant::now() < until || rounds < 2 {
-        let (tenant, owner) = ("acme".to_owned(), "bob".to_owned());
-        let (states, ids) = (Vec::new(), Vec::new());
-        store
-            .mark(MarkParams {
-                tenant,
-                owner,
-                mark: Mark::Seen,
-                ids,
-                up_to: None,
-                filter: MarkFilter { states, ..MarkFilter::default() },
-            })
-            .await?;
+        mark_all_seen(store.as_ref()).await?;
         rounds += 1;
     }
     Ok(rounds)

@@ -18,7 +18,7 @@ use taskbell::core::task::{State, limits};
 use taskbell::store::migrate::Mode;
 use taskbell::store::sqlite::{SqliteOptions, SqliteStore};
 use taskbell::store::tx::{Document, DocumentKind};
-use taskbell::store::{AskParams, ChunkCommit, Mark, MarkFilter, MarkParams, Store, StoreError, SweepParams};
+use taskbell::store::{AskParams, ChunkCommit, Store, StoreError, SweepParams};
 use tokio::task::JoinSet;
 
 mod any_store {
@@ -190,18 +190,7 @@ async fn write_all_kinds(store: Arc<dyn Store>, writer: usize) -> Result<usize, 
         store
             .sweep(SweepParams { limit: 100, all: false, cancel_grace_ms: GRACE_MS, retries: Default::default() })
             .await?;
-        let (tenant, owner) = ("acme".to_owned(), "bob".to_owned());
-        let (states, ids) = (Vec::new(), Vec::new());
-        store
-            .mark(MarkParams {
-                tenant,
-                owner,
-                mark: Mark::Seen,
-                ids,
-                up_to: None,
-                filter: MarkFilter { states, ..MarkFilter::default() },
-            })
-            .await?;
+        mark_all_seen(store.as_ref()).await?;
     }
     Ok(done_count)
 }

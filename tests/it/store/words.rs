@@ -10,7 +10,7 @@ use taskbell::core::principal::{Principal, Role, Scope};
 use taskbell::core::progress::Reported;
 use taskbell::core::submit::{KeyClaim, KeyKind, SlotClaim, Submit};
 use taskbell::core::task::{Concurrency, ErrorKind, Hold};
-use taskbell::store::{ChunkCommit, Claimed};
+use taskbell::store::{ChunkCommit, Claimed, Mark, MarkFilter, MarkParams, Result, Store};
 
 pub fn principal(tenant: &str, user: &str, role: Role) -> Principal {
     Principal { tenant: tenant.into(), user: user.into(), role, scopes: Scope::ALL.to_vec() }
@@ -135,4 +135,12 @@ pub fn throws() -> Outcome {
 /// Fails for good.
 pub fn gives_up() -> Outcome {
     Outcome::Fail(Failure::new(ErrorKind::Permanent, "no-use", "It will never work."))
+}
+
+/// Marks all ends of Bob's tasks as seen.
+pub async fn mark_all_seen(store: &dyn Store) -> Result<()> {
+    let (tenant, owner) = ("acme".to_owned(), "bob".to_owned());
+    let params =
+        MarkParams { tenant, owner, mark: Mark::Seen, ids: Vec::new(), up_to: None, filter: MarkFilter::default() };
+    store.mark(params).await.map(drop)
 }

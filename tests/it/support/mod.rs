@@ -13,6 +13,8 @@ pub mod postgres;
 pub mod proxy;
 #[allow(dead_code, reason = "each binary uses a part of it")]
 pub mod redis;
+#[allow(dead_code, reason = "each binary uses a part of it")]
+pub mod script;
 #[allow(dead_code, reason = "the browser tests use it too, and each binary a part of it")]
 pub mod server;
 pub mod socket;

@@ -5,10 +5,9 @@
 //! fails with the command that starts one: none is left out in silence. A database goes with the value that stands for it;
 //! what a killed run left behind is swept by the next one, by its name and its age.
 
+use super::script;
 use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _};
-use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use taskbell::store::logs::{LogLimits, PostgresLogs};
@@ -205,7 +204,7 @@ impl Server {
     pub async fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let pid = std::process::id().to_string();
-        let url = tell(folder.path(), "start", &[&pid]).await;
+        let url = script::tell("postgres", folder.path(), "start", &[&pid]).await;
         Self { url, folder }
     }
 
@@ -216,42 +215,27 @@ impl Server {
 
     /// Ends it at once, as a crash does, and starts it again on the same port with the same data.
     pub async fn restart(&self) {
-        tell(self.folder.path(), "restart", &[]).await;
+        script::tell("postgres", self.folder.path(), "restart", &[]).await;
     }
 
     /// Starts it again as one that only reads.
     pub async fn become_standby(&self) {
-        tell(self.folder.path(), "standby", &[]).await;
+        script::tell("postgres", self.folder.path(), "standby", &[]).await;
     }
 
     /// Lets it take writes again, without ending a connection.
     pub async fn promote(&self) {
-        tell(self.folder.path(), "promote", &[]).await;
+        script::tell("postgres", self.folder.path(), "promote", &[]).await;
     }
 
     /// Ends it at once, and keeps its data for `restart`.
     pub async fn pause(&self) {
-        tell(self.folder.path(), "pause", &[]).await;
+        script::tell("postgres", self.folder.path(), "pause", &[]).await;
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let _ = command(self.folder.path(), "stop", &[]).status();
+        let _ = script::command("postgres", self.folder.path(), "stop", &[]).status();
     }
-}
-
-fn command(folder: &Path, word: &str, more: &[&str]) -> Command {
-    let mut command = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/postgres"));
-    command.arg(word).arg(folder.join("note")).args(more).stdin(Stdio::null());
-    command
-}
-
-/// Has the script do something; what it printed.
-async fn tell(folder: &Path, word: &str, more: &[&str]) -> String {
-    let mut command = tokio::process::Command::from(command(folder, word, more));
-    let output = command.output().await.unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "tests/postgres {word}: {said}");
-    String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }

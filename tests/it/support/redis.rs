@@ -1,7 +1,6 @@
 //! A Redis server of one test, which may take it down. It ends with the value, or with the process.
 
-use std::path::Path;
-use std::process::{Command, Stdio};
+use super::script;
 use tempfile::TempDir;
 
 /// A running server.
@@ -16,7 +15,7 @@ impl Redis {
         let folder = tempfile::tempdir().unwrap();
         let pid = std::process::id().to_string();
         let more: Vec<&str> = std::iter::once(pid.as_str()).chain(lines.iter().copied()).collect();
-        let port = tell(folder.path(), "start", &more).await.parse().unwrap();
+        let port = script::tell("redis", folder.path(), "start", &more).await.parse().unwrap();
         Self { port, folder }
     }
 
@@ -32,12 +31,12 @@ impl Redis {
 
     /// Ends it at once, as a crash does.
     pub async fn kill(&self) {
-        tell(self.folder.path(), "kill", &[]).await;
+        script::tell("redis", self.folder.path(), "kill", &[]).await;
     }
 
     /// Starts it again on the same port.
     pub async fn restart(&self) {
-        tell(self.folder.path(), "restart", &[]).await;
+        script::tell("redis", self.folder.path(), "restart", &[]).await;
     }
 
     /// How many clients are connected, this question left out.
@@ -51,21 +50,6 @@ impl Redis {
 
 impl Drop for Redis {
     fn drop(&mut self) {
-        let _ = command(self.folder.path(), "stop", &[]).status();
+        let _ = script::command("redis", self.folder.path(), "stop", &[]).status();
     }
-}
-
-fn command(folder: &Path, word: &str, more: &[&str]) -> Command {
-    let mut command = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/redis"));
-    command.arg(word).arg(folder.join("note")).args(more).stdin(Stdio::null());
-    command
-}
-
-/// Has the script do something; what it printed.
-async fn tell(folder: &Path, word: &str, more: &[&str]) -> String {
-    let mut command = tokio::process::Command::from(command(folder, word, more));
-    let output = command.output().await.unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "tests/redis {word}: {said}");
-    String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
