@@ -60,8 +60,8 @@ async function bundle(drawings) {
 
 /** The same in fewer bytes. */
 async function smallest(text) {
-  const { code } = await minify(text, { module: true, ecma: 2022, compress: { passes: 3, unsafe_arrows: true, unsafe_methods: true } });
-  return `// Made by embed/build.mjs from static/*.js, taskbell.css and icons.svg; types in taskbell.d.ts.\n${code}\n`;
+  const { code } = await minify(text, { module: true, ecma: 2022, compress: { passes: 3, hoist_funs: true } });
+  return `// Made by embed/build.mjs\n${code}\n`;
 }
 
 async function style() {

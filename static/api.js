@@ -6,19 +6,22 @@
  * through here and never over the socket. Must never retry by itself what the server may have done: a lost answer is told
  * to the person, who decides. (A 401 is no such answer: nothing was done under it.)
  */
+import { safeHref } from './dom.js';
 import { currentLanguage, t } from './i18n.js';
 import { HOSTED } from './place.js';
 
-const access = { base: new URL('..', import.meta.url), getToken: null, token: null };
+const access = { base: new URL('..', import.meta.url), getToken: null, token: null, taskUrl: null };
 let tell = null;
 const told = new Promise((resolve) => (tell = resolve));
 
 /**
  * Points all calls at another server, or makes them carry the token that `getToken` gives (a text or a promise of one).
- * Gives whether another one speaks from now on.
+ * `taskUrl` is where the host page shows a task, with `{id}` in it; empty where it shows none. Gives whether another one
+ * speaks from now on.
  */
-export function useAccess({ url, getToken } = {}) {
+export function useAccess({ url, getToken, taskUrl } = {}) {
   if (url) access.base = new URL(url.endsWith('/') ? url : `${url}/`, document.baseURI);
+  access.taskUrl = taskUrl ?? access.taskUrl;
   if (!getToken || getToken === access.getToken) return false;
   Object.assign(access, { getToken, token: null });
   tell();
@@ -78,9 +81,18 @@ export function address(path) {
   return new URL(path.replace(/^\//, ''), access.base);
 }
 
-/** The attributes of a link to one of our pages. From another application's page, which may hold half a form, it opens beside it. */
+/**
+ * The attributes of a link to one of our pages. From another application's page, which may hold half a form, it opens beside
+ * it; none where that page has said where its people see a task, as they may not have an account here.
+ */
 export function linkTo(path) {
-  return { href: address(path).href, ...(HOSTED ? { target: '_blank', rel: 'noopener' } : {}) };
+  if (!HOSTED) return { href: address(path).href };
+  return access.taskUrl === null ? { href: address(path).href, target: '_blank', rel: 'noopener' } : {};
+}
+
+/** The same of a link to a task. */
+export function linkToTask(id) {
+  return HOSTED && access.taskUrl ? { href: safeHref(access.taskUrl.replaceAll('{id}', id)) } : linkTo(`tasks/${id}`);
 }
 
 /** A refused or lost call. `status` is 0 when there was no answer; `errors` are the faults of single fields. */
@@ -88,10 +100,8 @@ export class Problem extends Error {
   constructor(status, body = {}) {
     super(body.detail || body.title || t('error.network'));
     this.status = status;
-    this.code = body.code ?? '';
     this.errors = body.errors ?? [];
     this.requestId = body.requestId ?? null;
-    this.body = body;
   }
 }
 

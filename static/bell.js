@@ -75,6 +75,7 @@ export class TaskbellBell extends Widget {
 
   #drawPanel() {
     const part = this.#part;
+    const all = linkTo('notifications');
     const { connection } = this.#center;
     part.fresh = h('button', { class: 'tb-button', type: 'button', 'data-size': 'small', 'data-look': 'primary', onclick: () => this.#paintRows({ force: true }) });
     part.freshBar = h('div', { class: 'tb-fresh', hidden: true }, part.fresh);
@@ -97,7 +98,7 @@ export class TaskbellBell extends Widget {
         iconButton('cancel', t('ask.close'), () => this.#toggle(false))),
       h('div', { class: 'tb-panel-main' }, part.freshBar, h('div', { class: 'tb-panel-body' }, part.rows, part.empty, part.more)),
       h('div', {}, liveBanner(connection)),
-      h('div', { class: 'tb-panel-foot' }, h('a', { class: 'tb-link', ...linkTo('notifications') }, t('bell.all')), liveIndicator(connection)));
+      h('div', { class: 'tb-panel-foot' }, h('a', { class: 'tb-link', ...all, hidden: !all.href }, t('bell.all')), liveIndicator(connection)));
   }
 
   #toggle(open) {

@@ -291,7 +291,6 @@ export class Connection extends EventTarget {
     drain: (frame) => {
       this.#drain = frame;
     },
-    err: (frame) => this.#emit('refused', frame),
   };
 
   /** Whether the server took us for the person whom this page is for; the first one it names, where the page does not know. */

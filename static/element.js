@@ -47,7 +47,7 @@ export class Widget extends HTMLElement {
   }
 
   #access() {
-    return { url: this.getAttribute('url'), getToken: this.#getToken, lang: this.closest('[lang]')?.lang };
+    return { url: this.getAttribute('url'), getToken: this.#getToken, taskUrl: this.getAttribute('task-url'), lang: this.closest('[lang]')?.lang };
   }
 
   /** What ends with the element's time in the page. */

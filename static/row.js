@@ -6,7 +6,7 @@
  * scroll survive it; buttons are redrawn only when `can` changed. Must never compute what a row says: that is words.js.
  */
 import { actButtons } from './acts.js';
-import { address, download, linkTo, usesToken } from './api.js';
+import { address, download, linkTo, linkToTask, usesToken } from './api.js';
 import { h, icon, safeHref, setAttribute, setIcon, setText } from './dom.js';
 import { t } from './i18n.js';
 import { HOSTED } from './place.js';
@@ -61,7 +61,7 @@ export function patchRow(row, task, now, { titleOf, note = null } = {}) {
   setIcon(part.icon, says.icon);
   setText(part.title, task.title);
   setAttribute(part.title, 'title', task.title);
-  setLink(part.title, linkTo(`tasks/${task.id}`));
+  setLink(part.title, linkToTask(task.id));
   patchRecord(part.record, task.record);
   setAttribute(part.unread, 'hidden', !(ended(task) && task.read === false));
   setText(part.count, says.count);

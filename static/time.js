@@ -8,13 +8,14 @@
  */
 import { t } from './i18n.js';
 import { h, setAttribute, setText } from './dom.js';
+import { HOSTED } from './place.js';
 
 let base = { server: Date.now(), local: performance.now() };
 let zone = chosenZone();
 let format = makeFormat(zone);
 
 function chosenZone() {
-  const chosen = document.documentElement.dataset.zone;
+  const chosen = HOSTED ? '' : document.documentElement.dataset.zone;
   try {
     if (chosen) return new Intl.DateTimeFormat('en', { timeZone: chosen }) && chosen;
   } catch {
@@ -27,10 +28,9 @@ function browserZone() {
   return Intl.DateTimeFormat().resolvedOptions().timeZone || 'UTC';
 }
 
+/** Swedes write an instant as we do. */
 function makeFormat(timeZone) {
-  return new Intl.DateTimeFormat('en-u-ca-iso8601-nu-latn', {
-    timeZone, year: 'numeric', month: '2-digit', day: '2-digit', hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23',
-  });
+  return new Intl.DateTimeFormat('sv', { timeZone, dateStyle: 'short', timeStyle: 'medium' });
 }
 
 /** Tells what the server's clock showed just now. */
@@ -60,9 +60,7 @@ export function viewerZone() {
 /** An instant as yyyy-MM-dd HH:mm:ss in the viewer's zone; an empty text for none. */
 export function full(instant) {
   const at = typeof instant === 'number' ? instant : Date.parse(instant ?? '');
-  if (!Number.isFinite(at)) return '';
-  const part = Object.fromEntries(format.formatToParts(at).map(({ type, value }) => [type, value]));
-  return `${part.year.padStart(4, '0')}-${part.month}-${part.day} ${part.hour}:${part.minute}:${part.second}`;
+  return Number.isFinite(at) ? format.format(at).padStart(19, '0') : '';
 }
 
 /** The calendar day of an instant in the viewer's zone, yyyy-MM-dd. */

@@ -206,7 +206,7 @@ function rowCounts({ ok = 0, skipped = 0, failed = 0 }) {
 
 /** A warning in words: a code that the catalogue knows, else as it came. */
 export function warningText(warning) {
-  return has(`reason.${warning}`) ? t(`reason.${warning}`) : (warning ?? '');
+  return has(`warning.${warning}`) ? t(`warning.${warning}`) : (warning ?? '');
 }
 
 function firstLine(text) {

@@ -232,7 +232,7 @@ impl Says {
     }
 
     fn warning(&self, code: &str) -> String {
-        let key = format!("reason.{code}");
+        let key = format!("warning.{code}");
         if self.w.has(&key) { self.t(&key) } else { first_line(code) }
     }
 

@@ -19,6 +19,7 @@ pub fn tests() -> Vec<Test> {
     browser_tests![
         all_three_widgets_work_in_a_foreign_page_under_a_strict_policy,
         a_button_asks_for_what_is_missing_and_says_why_it_is_off,
+        links_lead_to_the_pages_of_the_application_where_it_says_so,
         an_end_is_told_once_and_none_that_was_there_before,
         a_token_is_renewed_on_the_open_socket_and_a_missing_one_is_told_in_words,
         an_origin_that_is_not_listed_gets_nothing,
@@ -125,7 +126,7 @@ async fn nothing_was_refused(stage: &Stage) {
 async fn all_three_widgets_work_in_a_foreign_page_under_a_strict_policy(stage: &Stage) {
     let world = World::new(stage).await;
     let body = "<main><h1>Price lists</h1><p><taskbell-bell></taskbell-bell></p>\
-        <p><taskbell-button action=publish record-type=list record-id=EU params='{\"steps\":6}'></taskbell-button></p>\
+        <p><taskbell-button action=publish record-type=list record-id=EU params='{\"steps\":6,\"pause\":0.7}'></taskbell-button></p>\
         <taskbell-progress record=list:EU></taskbell-progress></main>";
     world.host.has("page", "lang=en", body, GIVE);
     world.open(stage, "page").await;
@@ -241,6 +242,44 @@ async fn a_button_asks_for_what_is_missing_and_says_why_it_is_off(stage: &Stage)
     let id = tasks["items"][0]["id"].as_str().unwrap();
     let (_, task) = world.client().await.get(&format!("/api/v1/tasks/{id}")).await;
     assert_eq!(task["params"], json!({"steps": 2, "percent": 5}));
+    nothing_was_refused(stage).await;
+}
+
+async fn links_lead_to_the_pages_of_the_application_where_it_says_so(stage: &Stage) {
+    let world = World::new(stage).await;
+    let client = world.client().await;
+    let record = json!({"type": "list", "id": "EU"});
+    let task = client.submit(json!({"action": "publish", "record": record, "params": {"steps": 1}})).await;
+    for (name, url, href) in
+        [("none", "", Value::Null), ("own", "/work/{id}?x=1", json!(format!("/work/{}?x=1", id(&task))))]
+    {
+        let body = format!(
+            "<main><taskbell-bell task-url='{url}'></taskbell-bell><taskbell-progress record=list:EU></taskbell-progress></main>"
+        );
+        world.host.has(name, "lang=en", &body, GIVE);
+        world.open(stage, name).await;
+        stage.until(LIMIT, &live()).await;
+        stage.eval(&format!("({BELL}.querySelector('.tb-bell-button').click(), true)")).await;
+        for root in [BELL, PROGRESS] {
+            stage
+                .until(LIMIT, &format!("{root}.querySelector('[data-part=title]')?.textContent === 'Publish prices'"))
+                .await;
+            let link = format!(
+                "(({{ attributes: {{ href, target }} }}) => [href?.value ?? null, target?.value ?? null])({root}.querySelector('[data-part=title]'))"
+            );
+            assert_eq!(stage.eval(&link).await, json!([href, null]));
+        }
+        // No other link leads to pages that this person cannot enter; the record's leads into the application.
+        let taskbell = format!(
+            "[...{BELL}.querySelectorAll('a')].filter((a) => a.checkVisibility() && a.href.startsWith('{}'))",
+            world.proxy.url()
+        );
+        assert_eq!(stage.eval(&format!("{taskbell}.map((a) => a.href)")).await, json!([]));
+        assert_eq!(
+            stage.eval(&format!("{PROGRESS}.querySelector('a[data-part=record]').href")).await,
+            "https://erp.example.com/lists/EU"
+        );
+    }
     nothing_was_refused(stage).await;
 }
 

@@ -192,7 +192,7 @@ impl Row<'_> {
     /// A warning in words: a code that the catalogue knows, else as it came.
     #[must_use]
     pub fn warning(&self, code: &str) -> String {
-        let key = format!("reason.{code}");
+        let key = format!("warning.{code}");
         if self.w.has(&key) { self.w.t(&key).into_owned() } else { code.to_owned() }
     }
 }
