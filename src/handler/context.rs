@@ -212,6 +212,12 @@ impl ChunkContext {
         self.host.query(sql, values).await
     }
 
+    /// What goes into the commit of this chunk: bound statements on business tables in taskbell's own database.
+    #[must_use]
+    pub fn effects(&self) -> Effects<'_> {
+        Effects(self)
+    }
+
     /// Puts a statement into the commit of this chunk: it happens with the checkpoint, exactly once, or not at all.
     pub fn execute(&self, sql: &'static str, values: Vec<SqlValue>) {
         self.execute_many(sql, vec![values]);
@@ -226,5 +232,21 @@ impl ChunkContext {
     #[must_use]
     pub fn take_effects(&self) -> Vec<Effect> {
         std::mem::take(&mut self.effects.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// The commit of a chunk, as its handler may add to it; see [`ChunkContext::effects`].
+#[derive(Clone, Copy)]
+pub struct Effects<'a>(&'a ChunkContext);
+
+impl Effects<'_> {
+    /// As [`ChunkContext::execute`].
+    pub fn execute(self, sql: &'static str, values: Vec<SqlValue>) {
+        self.0.execute(sql, values);
+    }
+
+    /// As [`ChunkContext::execute_many`].
+    pub fn execute_many(self, sql: &'static str, rows: Vec<Vec<SqlValue>>) {
+        self.0.execute_many(sql, rows);
     }
 }
