@@ -6,8 +6,10 @@
 //! half there.
 
 use super::{ChunkIn, HandlerError};
+use crate::core::chunk::Failure;
 use crate::core::pack::Table;
 use crate::core::tables::{Ask, Found};
+use crate::core::task::ErrorKind;
 use async_trait::async_trait;
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,7 +70,11 @@ pub struct ChunkTables {
 
 enum Work {
     Unchanged,
-    Open(Box<dyn TableWork>),
+    /// Begun; `asking` while a question is under way, and for ever when it was not waited for to its end.
+    Open {
+        changes: Box<dyn TableWork>,
+        asking: bool,
+    },
     Lost(TableFault),
 }
 
@@ -109,10 +115,15 @@ impl ChunkTables {
                 drop(work);
                 return self.data.look(ask).await;
             }
-            *work = Work::Open(self.data.begin(self.time).await?);
+            *work = Work::Open { changes: self.data.begin(self.time).await?, asking: false };
         }
         let asked = match &mut *work {
-            Work::Open(open) => open.ask(ask).await,
+            Work::Open { changes, asking } => {
+                *asking = true;
+                let asked = changes.ask(ask).await;
+                *asking = false;
+                asked
+            }
             Work::Lost(fault) => Err(fault.clone()),
             Work::Unchanged => unreachable!("it was opened above"),
         };
@@ -128,7 +139,11 @@ impl ChunkTables {
         let open = match std::mem::replace(&mut *work, Work::Unchanged) {
             Work::Unchanged => return Ok(None),
             Work::Lost(fault) => return Err(away(fault)),
-            Work::Open(open) => open,
+            Work::Open { asking: true, .. } => {
+                let why = "outcome: the script answered while a change of a table was under way; it must await each";
+                return Err(HandlerError::Failed(Box::new(Failure::new(ErrorKind::BadOutcome, "bad-outcome", why))));
+            }
+            Work::Open { changes, .. } => changes,
         };
         let (task, token) = (chunk.task.id.to_string(), chunk.fencing_token.0);
         let mark = ChunkMark { task: &task, chunk: chunk.chunk, token, answer };
