@@ -132,8 +132,9 @@ function sentence(task, kind, now, titleOf) {
     case 'failed':
       return firstLine(task.error?.message) || (has(`error.kind.${task.error?.kind}`) ? t(`error.kind.${task.error.kind}`) : '');
     case 'cancelled':
-    case 'paused':
       return stopped(progress);
+    case 'paused':
+      return joined([waiting?.reason === 'pack-disabled' ? t('say.pack_disabled') : '', stopped(progress)]);
     case 'succeeded':
       return finished(task);
     case 'partial':

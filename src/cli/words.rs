@@ -164,7 +164,11 @@ impl Says {
             }
             "cancelling" => self.t("say.cancelling"),
             "pausing" => self.t("say.pausing"),
-            "paused" => self.stopped(&task.progress, "say.stopped"),
+            "paused" => {
+                let by_pack = waiting.is_some_and(|waiting| waiting.reason == "pack-disabled");
+                let why = if by_pack { self.t("say.pack_disabled") } else { String::new() };
+                joined(&[why, self.stopped(&task.progress, "say.stopped")])
+            }
             "running" | "stalled" => {
                 let stuck = waiting.is_some_and(|waiting| waiting.reason == "no-handler");
                 let message = first_line(task.progress.message.as_deref().unwrap_or_default());

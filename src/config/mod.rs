@@ -37,7 +37,7 @@ pub use pack_place::PackFaults;
 pub use pack_rows::PACK_ROWS;
 pub use push::Push;
 pub(crate) use quantity::duration_ms;
-pub use rows::{Allowed, ROWS, Row, markdown};
+pub use rows::{Allowed, ROWS, Row, markdown, pack_markdown};
 pub use secret::Secret;
 pub use sections::{Database, Engine, FilesUrl, Log, LogFormat, Migrate, Outbound, Packs, Server, Synchronous};
 

@@ -60,8 +60,18 @@ pub(super) fn find(key: &str) -> Option<&'static Row> {
 /// The settings as rows of a Markdown table, without its head: key, default, unit or values, meaning.
 #[must_use]
 pub fn markdown() -> String {
+    table(ROWS)
+}
+
+/// The same of the keys that only a pack's manifest has.
+#[must_use]
+pub fn pack_markdown() -> String {
+    table(PACK_ROWS)
+}
+
+fn table(rows: &[Row]) -> String {
     let mut table = String::new();
-    for row in ROWS {
+    for row in rows {
         let default = if row.default.is_empty() { "–".to_owned() } else { format!("`{}`", row.default) };
         let values = match row.allowed {
             Allowed::Free => row.unit.to_owned(),

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 use taskbell::app::{Node, Role, Setup};
-use taskbell::config::{Settings, markdown};
+use taskbell::config::{Settings, markdown, pack_markdown};
 use taskbell::handler::native::NativeHandlers;
 use tempfile::TempDir;
 use tokio::process::Command;
@@ -111,6 +111,10 @@ fn every_configuration_that_is_shown_is_valid() {
     let mut shown = 0;
     for (page, text) in pages() {
         for block in blocks(&text).into_iter().filter(|block| block.language == "toml") {
+            // A manifest, compared with its file, which a test loads.
+            if block.name.as_ref().is_some_and(|name| name.ends_with("pack.toml")) {
+                continue;
+            }
             let folder = tempfile::tempdir().unwrap();
             let file = folder.path().join("taskbell.toml");
             fs::write(&file, &block.text).unwrap();
@@ -128,6 +132,12 @@ fn every_configuration_that_is_shown_is_valid() {
 fn the_readme_lists_every_setting_as_it_is() {
     let table = format!("| setting | default | values | what it does |\n|---|---|---|---|\n{}", markdown());
     assert!(read("README.md").contains(&table), "the table of settings in README.md has to be\n{table}");
+}
+
+#[test]
+fn the_docs_list_every_key_of_a_manifest_as_it_is() {
+    let table = format!("| key | default | values | what it says |\n|---|---|---|---|\n{}", pack_markdown());
+    assert!(read("docs/handlers.md").contains(&table), "the table of keys in docs/handlers.md has to be\n{table}");
 }
 
 #[test]

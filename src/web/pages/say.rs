@@ -144,6 +144,13 @@ impl Row<'_> {
         self.stopped_as("say.stopped")
     }
 
+    /// The same for a paused task, and that it is its pack which holds it.
+    #[must_use]
+    pub fn paused(&self) -> String {
+        let by_pack = self.task.waiting.as_ref().is_some_and(|w| w.reason == WaitReason::PackDisabled);
+        joined(&[if by_pack { self.w.t("say.pack_disabled") } else { "".into() }.as_ref(), &self.stopped()])
+    }
+
     /// The same for a failure, which may have come after the last item.
     #[must_use]
     pub fn stopped_failed(&self) -> String {
