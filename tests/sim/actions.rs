@@ -46,6 +46,18 @@ pub const ACTIONS: [Action; 8] = [
     action("mirror", Some((1, Hold::Task, Policy::CancelRunning)), OnConflict::Return, false),
 ];
 
+/// The packs, and whether each is serial.
+pub const PACKS: [(&str, bool); 2] = [("post", true), ("stock", false)];
+
+/// The pack that declares a button.
+pub fn pack_of(action: &str) -> Option<&'static str> {
+    match action {
+        "mail" => Some("post"),
+        "import" | "mirror" => Some("stock"),
+        _ => None,
+    }
+}
+
 /// Their names.
 pub fn names() -> Vec<String> {
     ACTIONS.iter().map(|a| a.name.to_owned()).collect()

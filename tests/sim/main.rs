@@ -22,7 +22,8 @@
 //! | 11 | outbox: every end has its event in the same commit | there is no outbox yet: the timeline stands in for it, `model::rows` |
 //! | 12 | connections, sockets, memory back at base | there is one connection and no socket: at the end no place, lease, slot or transaction is held, `run` |
 //!
-//! Beside them: one task for one idempotency key (`model::keys`), and every task ends within ten leases after the faults
+//! Beside them: one task for one idempotency key (`model::keys`), no chunk of a pack that is switched off starts and a serial
+//! one has one at a time (`model::packs`), and every task ends within ten leases after the faults
 //! (`run`).
 //!
 //! # Settings

@@ -1,7 +1,7 @@
 //! People: click, click again when the answer was lost, ask tasks to stop and to go on, tidy up. They reach a node as a
 //! request does, so what they asked may die with it.
 
-use crate::actions::{ACTIONS, Action, RETRY};
+use crate::actions::{ACTIONS, Action, PACKS, RETRY, pack_of};
 use crate::world::World;
 use serde_json::json;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use taskbell::core::lifecycle::Ask;
 use taskbell::core::principal::{Principal, Role, Scope};
 use taskbell::core::submit::{KeyClaim, KeyKind, SlotClaim, Submit, SubmitRefusal, Submitted};
 use taskbell::core::task::{Concurrency, State};
-use taskbell::store::{AskParams, Asked, Mark, MarkFilter, MarkParams, Store};
+use taskbell::store::{AskParams, Asked, Mark, MarkFilter, MarkParams, PackSwitch, Store};
 
 /// How often a click is sent again while its answer is missing.
 const TRIES: usize = 6;
@@ -103,7 +103,7 @@ fn click(world: &World, caller: &Principal) -> Submit {
         max_attempts: RETRY.max_attempts,
         timeout_ms: dice.chance(120).then(|| dice.between(2_000..15_000)),
         retry_of: None,
-        pack: None,
+        pack: pack_of(action.name).map(str::to_owned),
         parent: None,
     }
 }
@@ -176,6 +176,34 @@ pub async fn meddle(world: Arc<World>) {
             }
         };
         drop(done);
+    }
+}
+
+/// Switches packs off and on until the faults stop, and leaves them on. What a switch did not reach is for the sweeps.
+pub async fn switch(world: Arc<World>) {
+    loop {
+        world.time.sleep(world.dice.between(500..6_000)).await;
+        let ends = world.calm();
+        let (name, _) = *world.dice.one(&PACKS);
+        let paused = !ends && world.dice.chance(500);
+        let names = if ends { PACKS.map(|(name, _)| name).to_vec() } else { vec![name] };
+        for name in names {
+            let Some(node) = world.any_node() else { continue };
+            let params = PackSwitch { name: name.into(), paused, by: "ada".into() };
+            let on = node.clone();
+            let switched = world.ask(node.group, async move {
+                let switched = on.store.switch_pack(params).await?;
+                let settled = on.announce(on.store.settle_packs(10).await?);
+                on.world.tell(|| format!("{name} is off: {paused}, settled {settled}"));
+                Ok::<_, taskbell::store::StoreError>(switched)
+            });
+            let case = match switched.await {
+                Some(Ok(Some(_))) if paused => "off",
+                Some(Ok(Some(_))) => "on",
+                _ => "unanswered",
+            };
+            world.seen.note("switch", case);
+        }
     }
 }
 

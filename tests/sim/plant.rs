@@ -12,4 +12,6 @@ pub enum Plant {
     NoRereadOnReconnect,
     /// A slot that was given back is given back once more.
     SlotFreedTwice,
+    /// A claim does not look at the switch of a pack, nor at the chunk that a serial one has.
+    BlindToPacks,
 }

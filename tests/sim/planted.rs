@@ -34,3 +34,8 @@ fn a_page_that_reads_nothing_anew_on_reconnect_turns_the_simulator_red() {
 fn a_slot_that_is_freed_twice_turns_the_simulator_red() {
     turns_red(Plant::SlotFreedTwice, Invariant::Slots);
 }
+
+#[test]
+fn a_claim_that_does_not_look_at_packs_turns_the_simulator_red() {
+    turns_red(Plant::BlindToPacks, Invariant::Packs);
+}

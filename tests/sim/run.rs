@@ -2,7 +2,7 @@
 //! pages have to show it.
 
 use crate::node::Node;
-use crate::people::{OWNERS, click_on, meddle, settle};
+use crate::people::{OWNERS, click_on, meddle, settle, switch};
 use crate::plant::Plant;
 use crate::scheduler::Scheduler;
 use crate::seen::Seen;
@@ -138,6 +138,7 @@ impl Play {
         time.spawn(0, click_on(world.clone()));
         time.spawn(0, click_on(world.clone()));
         time.spawn(0, meddle(world.clone()));
+        time.spawn(0, switch(world.clone()));
         time.spawn(0, rage(world.clone()));
         for page in &pages {
             time.spawn(0, look(world.clone(), page.clone()));

@@ -13,6 +13,7 @@ const CASES: &[(&str, &[&str])] = &[
         &["created", "replayed", "skipped", "mismatch", "idempotency conflict", "concurrency conflict", "queue full"],
     ),
     ("ask", &["done", "refused", "superseded", "not found"]),
+    ("switch", &["off", "on", "unanswered"]),
     ("chunk", &["timeout", "lost", "handed back"]),
     ("fate", &["slow", "abort", "crash", "lost answer", "late answer", "crash after"]),
     ("machine", &["crash", "drain", "stand still", "cut", "clock jump"]),

@@ -31,6 +31,8 @@ pub enum Invariant {
     AtRest,
     /// One task for one idempotency key within its retention.
     OneHolder,
+    /// No chunk of a pack starts while it is off, and a serial one has one at a time.
+    Packs,
     /// After the faults every task ends within ten leases.
     Liveness,
     /// The code under test, or the simulation, broke down.
@@ -53,6 +55,7 @@ impl fmt::Display for Invariant {
             Self::Timeline => (11, "every change of state has its entry in the same commit"),
             Self::AtRest => (12, "nothing is held when all is done"),
             Self::OneHolder => return f.write_str("one task for one idempotency key"),
+            Self::Packs => return f.write_str("no chunk of a pack that is off starts, and a serial one has one"),
             Self::Liveness => return f.write_str("every task ends within ten leases after the faults"),
             Self::Panic => return f.write_str("nothing breaks down"),
         };

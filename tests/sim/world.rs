@@ -1,6 +1,7 @@
 //! A simulated world: one database, several machines, a bus between them, people and their pages. Everything in it shares
 //! this one value; all chance comes from its dice and all time from its scheduler.
 
+use crate::actions::PACKS;
 use crate::bus::Bus;
 use crate::dice::Dice;
 use crate::model::{Changes, Model};
@@ -9,6 +10,7 @@ use crate::plant::Plant;
 use crate::scheduler::{Group, Time};
 use crate::seen::Seen;
 use crate::violation::{Checked, Violation};
+use futures_util::FutureExt;
 use std::collections::VecDeque;
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -16,6 +18,7 @@ use std::sync::{Arc, Mutex};
 use taskbell::core::ids::TaskId;
 use taskbell::core::time::{Clock, Millis, Mono};
 use taskbell::store::memory::MemoryStore;
+use taskbell::store::{PackLoaded, Store};
 use tokio::sync::oneshot;
 
 /// The instant at which each world begins: 2026-11-29T12:00:00Z.
@@ -97,9 +100,13 @@ impl World {
             handler: *dice.one(&[0, 10, 20]),
             quiet_ms: *dice.one(&[2_000, 6_000, 20_000]),
         };
+        let memory = MemoryStore::new(Arc::new(DatabaseClock(time.clone())));
+        let pack = |(name, serial): (&str, bool)| PackLoaded { name: name.into(), version: "1".into(), serial };
+        let registered = memory.register_packs(PACKS.map(pack).to_vec()).now_or_never();
+        registered.expect("nobody else is in an empty world").unwrap();
         Arc::new(Self {
             rates,
-            memory: MemoryStore::new(Arc::new(DatabaseClock(time.clone()))),
+            memory,
             bus: Bus::new(machines.len()),
             time,
             dice,

@@ -2,23 +2,24 @@
 //! nobody is in the middle of writing there. Other files, such as a database of the pack, may change as they like.
 
 use crate::config::MANIFEST;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
-use std::time::SystemTime;
 use walkdir::WalkDir;
 
-/// What is compared.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Look(Vec<(std::path::PathBuf, Option<SystemTime>, u64)>);
+/// What is compared; two looks of this process only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Look(u64);
 
 impl Look {
     /// Looks at a folder. What cannot be read just now is left out, which is another look than one with it.
     pub fn at(folder: &Path) -> Self {
-        let walk = WalkDir::new(folder).sort_by_file_name().into_iter().filter_map(Result::ok);
         let counts = |path: &Path| path.ends_with(MANIFEST) || path.extension().is_some_and(|ending| ending == "js");
-        let files = walk.filter(|entry| entry.file_type().is_file() && counts(entry.path())).filter_map(|entry| {
-            let facts = entry.metadata().ok()?;
-            Some((entry.into_path(), facts.modified().ok(), facts.len()))
-        });
-        Self(files.collect())
+        let walk = WalkDir::new(folder).sort_by_file_name().into_iter().filter_map(Result::ok);
+        let mut hasher = DefaultHasher::new();
+        for entry in walk.filter(|entry| entry.file_type().is_file() && counts(entry.path())) {
+            let Ok(facts) = entry.metadata() else { continue };
+            (entry.path(), facts.modified().ok(), facts.len()).hash(&mut hasher);
+        }
+        Self(hasher.finish())
     }
 }

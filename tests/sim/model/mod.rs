@@ -5,6 +5,7 @@
 
 mod keys;
 mod ledger;
+mod packs;
 mod rows;
 mod whole;
 
@@ -12,11 +13,13 @@ use crate::violation::{Checked, Invariant, must};
 use keys::Keys;
 pub use ledger::Item;
 use ledger::Ledger;
+use packs::Packs;
 use std::collections::{BTreeMap, BTreeSet};
 use taskbell::core::ids::{FencingToken, Head, TaskId};
 use taskbell::core::submit::Submit;
 use taskbell::core::task::{Task, TimelineEvent};
 use taskbell::core::time::Millis;
+use taskbell::store::PackRow;
 
 /// What one transaction wrote.
 #[derive(Default)]
@@ -37,6 +40,8 @@ pub struct Changes {
     pub renewed: Vec<(TaskId, Millis)>,
     /// New heads of owners.
     pub heads: Vec<((String, String), Head)>,
+    /// Packs that were switched.
+    pub packs: Vec<PackRow>,
 }
 
 /// The second book.
@@ -46,6 +51,7 @@ pub struct Model {
     heads: BTreeMap<(String, String), Head>,
     ledger: Ledger,
     keys: Keys,
+    packs: Packs,
     /// Ids whose submit was answered with success.
     accepted: BTreeSet<TaskId>,
     deleted: BTreeSet<TaskId>,
@@ -113,6 +119,7 @@ impl Model {
         self.ledger.commit(&self.rows, &changes.items, &changes.checkpoints)?;
         for after in &changes.written {
             let before = self.rows.get(&after.id);
+            self.packs.starts(before, after)?;
             rows::changed(before, after, &changes.events)?;
             rows::fits(after)?;
             self.ledger.holds(after)?;
@@ -124,6 +131,8 @@ impl Model {
                 self.freed.extend(rows::slot_key(after));
             }
         }
+        self.packs.switched(changes.packs);
+        let serial = changes.written.iter().any(|t| t.pack.is_some());
         let slots = changes.written.iter().any(|t| t.concurrency.is_some());
         let fresh: Vec<TaskId> =
             changes.written.iter().map(|t| t.id).filter(|id| !self.rows.contains_key(id)).collect();
@@ -146,6 +155,9 @@ impl Model {
             let ended = row.as_ref().is_none_or(|t| t.state.is_final());
             must(ended, Invariant::AcceptedOnce, || format!("{row:?} was deleted before it ended"))?;
             self.deleted.insert(id);
+        }
+        if serial {
+            self.packs.one_at_a_time(self.rows.values())?;
         }
         if slots { whole::slots(&self.rows) } else { Ok(()) }
     }

@@ -2,7 +2,7 @@
 
 use super::chunk::run_task;
 use super::{CANCEL_GRACE_MS, HEARTBEAT_MS, LEASE_MS, Node, POLL_MS, SWEEP_MS};
-use crate::actions::names;
+use crate::actions::{PACKS, names};
 use std::sync::Arc;
 use taskbell::core::time::Clock;
 use taskbell::engine::running::Told;
@@ -44,7 +44,7 @@ async fn fill_places(node: &Arc<Node>, after_tenant: &mut Option<String>) -> boo
     let params = ClaimParams {
         node: node.name.clone(),
         actions: names(),
-        packs: Vec::new(),
+        packs: PACKS.map(|(name, _)| name.to_owned()).to_vec(),
         tenants: Vec::new(),
         limit: free,
         lease_ms: LEASE_MS,

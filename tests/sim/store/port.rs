@@ -14,8 +14,8 @@ use taskbell::core::view::Documents;
 use taskbell::store::tx::Tx;
 use taskbell::store::{
     AskParams, Asked, Capabilities, Center, ChunkCommit, ClaimParams, Claimed, Committed, Counts, FileRow, ListParams,
-    MarkParams, OwnerHeads, Page, Reach, RenewLent, RenewParams, Renewed, Report, Result, Store, StoreError,
-    SweepParams, Usual, Written, flow,
+    MarkParams, OwnerHeads, PackSwitch, Page, Reach, RenewLent, RenewParams, Renewed, Report, Result, Store,
+    StoreError, SweepParams, Usual, Written, flow,
 };
 
 /// How often a verb begins anew after a conflict.
@@ -117,6 +117,14 @@ impl Store for FaultyStore {
 
     async fn delete(&self, caller: &Principal, ids: Vec<TaskId>) -> Result<Written<Vec<Option<bool>>>> {
         settled!(self, _again, |tx| flow::ask::delete(tx, caller, &ids))
+    }
+
+    async fn switch_pack(&self, params: PackSwitch) -> Result<Option<bool>> {
+        settled!(self, _again, |tx| flow::packs::switch(tx, &params))
+    }
+
+    async fn settle_packs(&self, limit: usize) -> Result<Written<usize>> {
+        settled!(self, _again, |tx| flow::packs::settle(tx, limit))
     }
 
     async fn mark(&self, params: MarkParams) -> Result<Written<usize>> {

@@ -237,7 +237,11 @@ impl Tx for FaultyTx {
 
     async fn lock_packs(&mut self, names: &[String]) -> Result<Vec<PackGate>> {
         self.next(false).await?;
-        self.tx.lock_packs(names).await
+        let mut gates = self.tx.lock_packs(names).await?;
+        if self.planted(Plant::BlindToPacks) {
+            gates.iter_mut().for_each(|gate| (gate.paused, gate.busy) = (false, false));
+        }
+        Ok(gates)
     }
 
     async fn packs(&mut self) -> Result<Vec<PackRow>> {
@@ -247,6 +251,7 @@ impl Tx for FaultyTx {
 
     async fn put_pack(&mut self, row: &PackRow) -> Result<()> {
         self.next(false).await?;
+        self.changes.packs.push(row.clone());
         self.tx.put_pack(row).await
     }
 
