@@ -10,7 +10,7 @@ use crate::core::eta::UnitPrior;
 use crate::core::family::done_milli;
 use crate::core::ids::{Head, TaskId};
 use crate::core::picture::Point;
-use crate::core::task::{State, Task, TimelineEvent};
+use crate::core::task::{State, Task, TimelineEvent, WaitReason};
 use crate::core::time::{Clock, Millis};
 use crate::core::view::Documents;
 use async_trait::async_trait;
@@ -330,7 +330,7 @@ impl Tx for MemoryTx {
         let stray = |task: &&Task| {
             let row = task.pack.as_ref().and_then(|pack| t.packs.get(pack));
             let runs = matches!(task.state, State::Queued | State::Blocked | State::Running);
-            let for_children = task.wait.is_some_and(|why| why.as_str() == "children");
+            let for_children = task.wait == Some(WaitReason::Children);
             row.is_some_and(|row| if row.paused { runs && !for_children } else { task.held_by_pack() })
         };
         let mut strays: Vec<&Task> = t.tasks().filter(stray).collect();
