@@ -5,6 +5,7 @@ mod accounts;
 pub(crate) mod cells;
 pub(crate) mod driver;
 mod read;
+mod rows;
 mod tx;
 
 use driver::Driver;

@@ -11,7 +11,8 @@ use super::super::{
 };
 use super::SqlStore;
 use super::driver::{Driver, Session as _};
-use super::tx::{SqlTx, documents, named_by_filter, no_documents, owner_names, points, understood, usual};
+use super::rows::{documents, no_documents, points, understood, usual};
+use super::tx::{SqlTx, named_by_filter, owner_names};
 use crate::core::effect::{Effect, SqlValue};
 use crate::core::ids::{Head, Revision, TaskId};
 use crate::core::picture::Point;
