@@ -176,3 +176,63 @@ async fn what_cannot_be_played_is_told_without_the_secret() {
         assert!(!ran.err.contains(SECRET) && !ran.err.contains("whsec_short"), "{}", ran.err);
     }
 }
+
+/// Looks at a worker that a command starts.
+async fn pull(command: &[&str], more: &[&str]) -> Ran {
+    let folder = tempfile::tempdir().unwrap();
+    let args = ["conformance", "--pull", "--action", "write-letters", "--param", "count=50", "--lease", "300ms"];
+    taskbell(folder.path(), &[&args[..], more, &["--"], command].concat(), &[]).await
+}
+
+fn shown(name: &str) -> String {
+    format!("{}/examples/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+#[tokio::test]
+async fn the_workers_of_the_docs_keep_every_promise() {
+    let folder = tempfile::tempdir().unwrap();
+    let compiler = concat!(env!("CARGO_MANIFEST_DIR"), "/target/node/node_modules/.bin/tsc");
+    let mut compile = Command::new(compiler);
+    compile.args(["--target", "es2022", "--module", "es2022", "--types", "", "--outDir"]).arg(folder.path());
+    let compiled = compile.arg(shown("worker.ts")).status().await;
+    assert!(compiled.unwrap_or_else(|e| panic!("{compiler}: {e}; `tests/npm` installs it")).success());
+    let script = folder.path().join("worker.js");
+    for command in [["python3", &shown("worker.py")], ["node", script.to_str().unwrap()], ["bash", &shown("worker.sh")]]
+    {
+        let ran = pull(&command, &[]).await;
+        assert_eq!((ran.status, faults(&ran).len()), (0, 0), "{command:?}\n{}{}", ran.out, ran.err);
+        assert_eq!(ran.out.lines().last().unwrap(), "12 kept, 0 not");
+    }
+}
+
+/// The worker of the docs in Python with a part of it changed.
+fn changed(folder: &TempDir, from: &str, to: &str) -> String {
+    let text = std::fs::read_to_string(shown("worker.py")).unwrap();
+    assert!(text.contains(from), "the worker has no {from:?}");
+    let file = folder.path().join("worker.py");
+    std::fs::write(&file, text.replace(from, to)).unwrap();
+    file.to_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_worker_that_breaks_a_promise_is_told_which() {
+    let folder = tempfile::tempdir().unwrap();
+    for (from, to, fault) in [
+        ("time.sleep(wait)", "time.sleep(0.01)", "it comes again after Retry-After, and not before"),
+        ("(OSError, http.client.HTTPException, ValueError)", "ZeroDivisionError", "it works on"),
+        ("\"write-letters\"], \"waitMs\"", "\"others\"], \"waitMs\"", "it asks for chunks of the action"),
+        ("\"fencingToken\": chunk[\"fencingToken\"]", "\"fencingToken\": 1", "a task comes to its end"),
+        ("\"checkpoint\": {\"next\": at}", "\"checkpoint\": {\"next\": start}", "a task comes to its end"),
+        ("\"current\": at,", "\"current\": -at,", "a task comes to its end"),
+        ("{\"outcome\": outcome}", "{\"outcome\": outcome, \"color\": 1}", "every request has its right form"),
+        (
+            "signal.signal(signal.SIGTERM, end)",
+            "signal.signal(signal.SIGTERM, signal.SIG_IGN)",
+            "it ends when it is asked to",
+        ),
+    ] {
+        let file = changed(&folder, from, to);
+        let ran = pull(&["python3", &file], &["--timeout", "3s", "--chunks", "10"]).await;
+        assert!(ran.status == 1 && faults(&ran).contains(&fault), "{to}: {fault}\n{}{}", ran.out, ran.err);
+    }
+}
