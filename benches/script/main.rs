@@ -5,6 +5,7 @@
 //! processes. Figures are printed and never asserted; what they should be is in docs/performance.md.
 
 #![allow(clippy::unwrap_used, reason = "a bench that cannot go on fails where it stands")]
+#![allow(clippy::print_stdout, reason = "its figures are for whoever runs it")]
 
 mod others;
 #[path = "../../tests/it/support/mod.rs"]
