@@ -172,7 +172,7 @@ async fn listen(node: &Node, limits: Limits) -> u16 {
         commands: node.commands.clone(),
         chunk_calls: node.engine.chunk_calls(),
         workers: node.workers.clone(),
-        resolver: Resolver::new(node.catalogue.clone()).unwrap(),
+        resolver: Resolver::new(node.catalogue.clone()).unwrap().into(),
         catalogue: node.catalogue.clone(),
         hub,
         beside: Arc::new(BesideReader::new(node.store.clone(), node.catalogue.clone())),

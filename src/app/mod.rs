@@ -181,7 +181,7 @@ impl Node {
         };
         let numbers = measures::start();
         let catalogue = Arc::new(catalogue(loaded, actions));
-        let resolver = Resolver::new(catalogue.clone()).map_err(StartError::Action)?;
+        let resolver = Arc::new(Resolver::new(catalogue.clone()).map_err(StartError::Action)?);
         let (bus, wake) = (LocalBus::default(), Arc::new(Notify::new()));
         let link = channel.map(|channel| Link::start(channel, &bus, wake.clone(), rng.as_ref()));
         let relay = redis.map(|server| Relay::start(server, store.epoch(), &bus, wake.clone(), rng.clone()));
@@ -194,6 +194,7 @@ impl Node {
             wake: wake.clone(),
             logbook: logbook.clone(),
             catalogue: catalogue.clone(),
+            resolver: resolver.clone(),
             clock: clock.clone(),
             rng: rng.clone(),
             settings: worker_settings(&settings.engine, role),
@@ -231,6 +232,7 @@ impl Node {
             wake: wake.clone(),
             registry,
             catalogue: catalogue.clone(),
+            resolver: resolver.clone(),
             clock: clock.clone(),
             rng: rng.clone(),
             settings: engine_settings(loaded, node_name(&rng)),

@@ -9,10 +9,12 @@ use super::family::MAX_WEIGHT;
 use super::submit::SubmitRefusal;
 use super::task::{ErrorKind, RecordRef};
 use super::time::Millis;
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 /// A child on its way in: types are right, nothing else is checked.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Child {
     /// The key of the declared action.
     pub action: String,
@@ -213,6 +215,8 @@ mod tests {
         assert_eq!(child.record.map(|r| r.id), Some("7".into()));
         assert!(child.run_at.is_some() && child.title.is_some() && child.concurrency_key.is_some());
         assert_eq!(Child::parse(&json!({"action": "part"}), ""), Ok(Child::new("part", json!({}))));
+        let child = Child::parse(&said, "").unwrap();
+        assert_eq!(Child::parse(&serde_json::to_value(&child).unwrap(), ""), Ok(child), "what is written reads back");
     }
 
     #[test]

@@ -327,5 +327,6 @@ fn claim(rule: &ConcurrencyRule, key: String) -> SlotClaim {
     }
 }
 
+mod child;
 #[cfg(test)]
 mod tests;

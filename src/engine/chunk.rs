@@ -68,7 +68,8 @@ async fn run_chunk(
     let watch = Stopwatch::start();
     let called = call(engine, &task, action.as_deref(), cx.clone(), heard).await;
     watch.tell(metric::CHUNK_SECONDS);
-    let effects = cx.take_effects();
+    let (effects, submitted) = (cx.take_effects(), cx.take_children());
+    let mut children = Vec::new();
     let end = match called {
         Called::Lost => {
             tracing::info!(task = %task.id, chunk = origin.chunk, "dropped a chunk whose lease is lost");
@@ -76,7 +77,12 @@ async fn run_chunk(
             return None;
         }
         Called::HandedBack => ChunkEnd::HandedBack,
-        Called::Answered(outcome) => ChunkEnd::Answered(Box::new(settled(engine, &origin, *outcome))),
+        Called::Answered(outcome) => {
+            let outcome = settled(engine, &origin, *outcome);
+            let (outcome, clicks) = exchange::with_children(&engine.resolver, &task, outcome, submitted);
+            children = clicks;
+            ChunkEnd::Answered(Box::new(outcome))
+        }
     };
     let draining = engine.draining();
     let commit = ChunkCommit {
@@ -84,27 +90,34 @@ async fn run_chunk(
         token: task.fencing_token,
         chunk: origin.chunk,
         effects: if matches!(end, ChunkEnd::HandedBack) { Vec::new() } else { effects },
-        children: Vec::new(),
+        children,
         end,
         retry: action.as_ref().map(|a| a.retry).unwrap_or_default(),
         unit_random: engine.rng.unit(),
         continue_for_ms: (may_keep && !draining).then_some(engine.settings.lease_ms),
     };
     let committed = commit_until_lease_end(engine, commit.clone()).await?;
-    let (end, committed) = match committed.effect_fault {
+    let (end, committed) = match refusal(engine, &origin, &committed) {
         None => (commit.end, committed),
-        Some(fault) => {
-            measure::more(metric::EFFECTS_REFUSED, 1);
-            engine.logbook.log(&origin, Level::Error, "taskbell", &format!("The database refused an effect: {fault}"));
-            let failure =
-                Failure::new(ErrorKind::Handler, "effect-refused", "The database refused a row of this step.");
-            let outcome = Outcome::Fail(failure.detail(fault));
-            let end = ChunkEnd::Answered(Box::new(outcome));
-            let again = ChunkCommit { end, effects: Vec::new(), ..commit };
+        Some(failure) => {
+            let end = ChunkEnd::Answered(Box::new(Outcome::Fail(failure)));
+            let again = ChunkCommit { end, effects: Vec::new(), children: Vec::new(), ..commit };
             (again.end.clone(), commit_until_lease_end(engine, again).await?)
         }
     };
     follow_up(engine, &origin, end, committed, documents)
+}
+
+/// What the database or the keys of a child did not take, so that nothing of the chunk was applied and it counts as failed.
+fn refusal(engine: &Inner, origin: &Origin, committed: &Committed) -> Option<Failure> {
+    if let Some(fault) = &committed.child_fault {
+        return Some(fault.failure());
+    }
+    let fault = committed.effect_fault.clone()?;
+    measure::more(metric::EFFECTS_REFUSED, 1);
+    engine.logbook.log(origin, Level::Error, "taskbell", &format!("The database refused an effect: {fault}"));
+    let failure = Failure::new(ErrorKind::Handler, "effect-refused", "The database refused a row of this step.");
+    Some(failure.detail(fault))
 }
 
 /// What follows from a commit: the words in the log, and the next chunk if the lease was kept.
@@ -149,6 +162,8 @@ fn context(
         owner: task.owner.clone(),
         started_by: task.started_by.clone(),
         heard: heard.clone(),
+        task: task.clone(),
+        resolver: engine.resolver.clone(),
         origin,
     };
     ChunkContext::new(chunk, Arc::new(host))

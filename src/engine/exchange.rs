@@ -3,9 +3,13 @@
 //! Must never decide what becomes of a task: that is the core's affair, in the commit.
 
 use super::logbook::{Logbook, Origin};
+use crate::core::child::Child;
 use crate::core::chunk::{Failure, Outcome};
+use crate::core::ids::TaskId;
 use crate::core::lifecycle::{ChunkEnd, Ended};
 use crate::core::progress::FieldFault;
+use crate::core::resolve::Resolver;
+use crate::core::submit::Submit;
 use crate::core::task::{ErrorKind, Task};
 use crate::core::view::{Catalogue, Documents};
 use crate::handler::{ChunkIn, Counted, TaskInfo};
@@ -34,8 +38,36 @@ pub(super) fn chunk_in(catalogue: &Catalogue, task: &Task, documents: &Documents
         fencing_token: task.fencing_token,
         checkpoint: documents.checkpoint.clone(),
         last_error: task.error.as_ref().map(|e| e.code.clone()),
-        progress: Counted { current: task.progress.current, total: task.progress.total },
+        progress: own_progress(task),
         deadline: task.deadline,
+    }
+}
+
+/// What the handler has counted itself; what its children add is taskbell's affair.
+fn own_progress(task: &Task) -> Counted {
+    match &task.family {
+        Some(family) => Counted { current: family.own_current, total: family.own_total },
+        None => Counted { current: task.progress.current, total: task.progress.total },
+    }
+}
+
+/// Takes the children of a chunk out of what it answered: those that it submitted while it ran, then those of its outcome.
+/// One that cannot be taken fails the chunk.
+pub(super) fn with_children(
+    resolver: &Resolver,
+    task: &Task,
+    mut outcome: Outcome,
+    mut children: Vec<(TaskId, Child)>,
+) -> (Outcome, Vec<Submit>) {
+    match &mut outcome {
+        Outcome::Fail(_) => return (outcome, Vec::new()),
+        Outcome::More { told, .. } | Outcome::Done { told, .. } => {
+            children.extend(told.submit.drain(..).map(|child| (TaskId::new(), child)));
+        }
+    }
+    match resolver.children(task, children) {
+        Ok(clicks) => (outcome, clicks),
+        Err(failure) => (Outcome::Fail(failure), Vec::new()),
     }
 }
 

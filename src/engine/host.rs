@@ -1,11 +1,16 @@
 //! What stands behind a chunk's context while it runs here.
 
+use super::families;
 use super::logbook::{Logbook, Origin};
 use super::reports::ReportBook;
 use super::running::{Told, hears};
+use crate::core::child::Child;
 use crate::core::effect::SqlValue;
 use crate::core::ids::{FencingToken, TaskId};
 use crate::core::progress::Reported;
+use crate::core::resolve::Resolver;
+use crate::core::task::Task;
+use crate::handler::children::ChildrenPage;
 use crate::handler::{ChunkHost, FileContent, HandlerError};
 use crate::store::files::{ARTIFACT_LIFE_MS, Files, NewFile};
 use crate::store::logs::Level;
@@ -26,6 +31,9 @@ pub(super) struct Host {
     /// Who submitted it, perhaps for the owner, and so may have brought its files.
     pub started_by: String,
     pub heard: watch::Receiver<Told>,
+    /// The task as it was claimed, and what checks its children.
+    pub task: Task,
+    pub resolver: Arc<Resolver>,
 }
 
 impl Host {
@@ -98,6 +106,16 @@ impl ChunkHost for Host {
         };
         let body = futures_util::stream::iter([Ok::<_, std::convert::Infallible>(bytes)]);
         Ok(self.files.put(new, body).await.map_err(fault)?.id)
+    }
+
+    fn check_children(&self, children: &[Child]) -> Result<(), HandlerError> {
+        let children = children.iter().map(|child| (TaskId::new(), child.clone())).collect();
+        let refused = |failure| HandlerError::Failed(Box::new(failure));
+        self.resolver.children(&self.task, children).map(drop).map_err(refused)
+    }
+
+    async fn children(&self, after: Option<TaskId>) -> Result<ChildrenPage, HandlerError> {
+        families::page(self.store.as_ref(), self.id(), after).await.map_err(fault)
     }
 
     async fn query(&self, sql: &'static str, values: Vec<SqlValue>) -> Result<Vec<Vec<SqlValue>>, HandlerError> {

@@ -10,6 +10,7 @@
 mod chunk;
 pub mod commands;
 mod exchange;
+mod families;
 pub mod group;
 mod host;
 pub mod logbook;
@@ -20,6 +21,7 @@ pub mod running;
 
 use crate::bus::LocalBus;
 use crate::core::metric;
+use crate::core::resolve::Resolver;
 use crate::core::time::{Clock, Millis, Rng};
 use crate::core::view::Catalogue;
 use crate::handler::Registry;
@@ -82,6 +84,8 @@ pub struct EngineParts {
     pub registry: Registry,
     /// The declared actions.
     pub catalogue: Arc<Catalogue>,
+    /// Checks what handlers submit.
+    pub resolver: Arc<Resolver>,
     /// Time.
     pub clock: Arc<dyn Clock>,
     /// Randomness.
@@ -98,6 +102,7 @@ struct Inner {
     wake: Arc<Notify>,
     registry: Registry,
     catalogue: Arc<Catalogue>,
+    resolver: Arc<Resolver>,
     clock: Arc<dyn Clock>,
     rng: Arc<dyn Rng>,
     settings: EngineSettings,
@@ -153,7 +158,8 @@ impl Engine {
     /// # Errors
     /// When the database does not answer.
     pub async fn start(parts: EngineParts) -> Result<Self, StoreError> {
-        let EngineParts { store, files, logbook, bus, wake, registry, catalogue, clock, rng, settings } = parts;
+        let EngineParts { store, files, logbook, bus, wake, registry, catalogue, resolver, clock, rng, settings } =
+            parts;
         let reports = Arc::new(ReportBook::new(store.clone(), bus.clone(), wake.clone(), clock.clone()));
         let turn = Turn::default();
         let commits = {
@@ -175,6 +181,7 @@ impl Engine {
             wake,
             registry,
             catalogue,
+            resolver,
             clock,
             rng,
             settings,
@@ -263,6 +270,10 @@ fn start_loops(inner: &Arc<Inner>) -> JoinSet<()> {
     start!("listen", |inner: Arc<Inner>| {
         let signals = inner.bus.subscribe();
         loops::listen(inner, signals)
+    });
+    start!("families", |inner: Arc<Inner>| {
+        let signals = inner.bus.subscribe();
+        families::roll_up(inner, signals)
     });
     start!("reports", |inner: Arc<Inner>| async move { inner.reports.clone().run().await });
     set

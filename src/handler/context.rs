@@ -5,7 +5,10 @@
 //! exactly once, or, when the commit is refused, not at all.
 
 use super::HandlerError;
+use super::children::ChildrenPage;
+use crate::core::child::Child;
 use crate::core::effect::{Effect, SqlValue};
+use crate::core::family::CHILDREN_PER_CHUNK;
 use crate::core::ids::{FencingToken, TaskId};
 use crate::core::progress::{MAX_COUNT, Reported};
 use crate::core::task::RecordRef;
@@ -103,6 +106,14 @@ pub trait ChunkHost: Send + Sync {
     async fn save_artifact(&self, name: &str, content_type: &str, bytes: Bytes) -> Result<String, HandlerError>;
     /// Reads from business tables in taskbell's own database.
     async fn query(&self, sql: &'static str, values: Vec<SqlValue>) -> Result<Vec<Vec<SqlValue>>, HandlerError>;
+    /// Whether children could be taken as they are.
+    fn check_children(&self, _children: &[Child]) -> Result<(), HandlerError> {
+        Ok(())
+    }
+    /// Reads a page of the task's children.
+    async fn children(&self, _after: Option<TaskId>) -> Result<ChildrenPage, HandlerError> {
+        Err(HandlerError::permanent("unsupported", "This step has no children to look at."))
+    }
 }
 
 /// What a handler works with during one chunk.
@@ -110,13 +121,14 @@ pub struct ChunkContext {
     chunk: ChunkIn,
     host: Arc<dyn ChunkHost>,
     effects: Mutex<Vec<Effect>>,
+    children: Mutex<Vec<(TaskId, Child)>>,
 }
 
 impl ChunkContext {
     /// A context over a host.
     #[must_use]
     pub fn new(chunk: ChunkIn, host: Arc<dyn ChunkHost>) -> Self {
-        Self { chunk, host, effects: Mutex::new(Vec::new()) }
+        Self { chunk, host, effects: Mutex::default(), children: Mutex::default() }
     }
 
     /// The chunk as it came in.
@@ -226,6 +238,50 @@ impl ChunkContext {
     /// As [`Self::execute`], once for each list of values.
     pub fn execute_many(&self, sql: &'static str, rows: Vec<Vec<SqlValue>>) {
         self.effects.lock().unwrap_or_else(PoisonError::into_inner).push(Effect { sql, rows });
+    }
+
+    /// Submits a child: a task of the same tenant and owner, written with the commit of this chunk, exactly once, or not at
+    /// all. Answers the id that it will have, unless its idempotency key is held by another task.
+    ///
+    /// # Errors
+    /// `too-many-children` beyond [`CHILDREN_PER_CHUNK`]. What is wrong with its fields is told at the end of the chunk, which
+    /// then fails as a whole.
+    pub fn submit(&self, child: Child) -> Result<TaskId, HandlerError> {
+        let mut children = self.children.lock().unwrap_or_else(PoisonError::into_inner);
+        if children.len() == CHILDREN_PER_CHUNK {
+            let text = format!("A chunk may submit at most {CHILDREN_PER_CHUNK} children.");
+            return Err(HandlerError::permanent("too-many-children", text));
+        }
+        let id = TaskId::new();
+        children.push((id, child));
+        Ok(id)
+    }
+
+    /// Whether children could be taken as they are; for handlers that keep work of their own before the chunk is committed.
+    pub fn check_children(&self, children: &[Child]) -> Result<(), HandlerError> {
+        if children.is_empty() { Ok(()) } else { self.host.check_children(children) }
+    }
+
+    /// How many children this chunk has submitted.
+    #[must_use]
+    pub fn submitted_count(&self) -> usize {
+        self.children.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// How many children the task has in each state, and the first page of them.
+    pub async fn children(&self) -> Result<ChildrenPage, HandlerError> {
+        self.children_after(None).await
+    }
+
+    /// The page of children after one.
+    pub async fn children_after(&self, after: Option<TaskId>) -> Result<ChildrenPage, HandlerError> {
+        self.host.children(after).await
+    }
+
+    /// The children that were submitted; called by the engine when the chunk has answered.
+    #[must_use]
+    pub fn take_children(&self) -> Vec<(TaskId, Child)> {
+        std::mem::take(&mut self.children.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// What was put into the commit; called by the engine when the chunk has answered.

@@ -8,6 +8,7 @@
 //! beside this one, a line where the registry is filled, a test, a section in docs/handlers.md.
 
 pub mod answer;
+pub mod children;
 pub mod context;
 pub mod demo;
 pub mod http;

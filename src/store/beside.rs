@@ -53,6 +53,7 @@ impl BesideReader {
         self.read_places(tasks, &mut found).await?;
         self.read_holders(viewer, tasks, &mut found).await?;
         self.read_asks(tasks, &mut found).await?;
+        self.read_families(tasks, &mut found).await?;
         for task in tasks.iter().filter(|t| t.started_at.is_some() && !t.state.is_final()) {
             let usual = self.usual(&task.tenant, &task.action).await?;
             found.entry(task.id).or_default().prior = usual.prior;
@@ -79,6 +80,19 @@ impl BesideReader {
         }
         all.insert(key, (Instant::now(), usual));
         Ok(usual)
+    }
+
+    async fn read_families(&self, tasks: &[&Task], found: &mut HashMap<TaskId, Beside>) -> Result<()> {
+        let waits = |t: &&&Task| t.awaits.is_some() && !t.state.is_final();
+        let ids: Vec<TaskId> = tasks.iter().filter(waits).map(|t| t.id).collect();
+        if ids.is_empty() {
+            return Ok(());
+        }
+        for (id, counts) in self.store.family_counts(&ids).await? {
+            let open = counts.iter().filter(|(state, _)| !state.is_final()).map(|(_, n)| n).sum();
+            found.entry(id).or_default().open_children = Some(open);
+        }
+        Ok(())
     }
 
     async fn read_files(&self, tasks: &[&Task], found: &mut HashMap<TaskId, Beside>) -> Result<()> {

@@ -58,7 +58,7 @@ pub struct Parts {
     /// Where chunks that are worked on outside are asked about.
     pub chunk_calls: ChunkCalls,
     /// From requests to clicks.
-    pub resolver: Resolver,
+    pub resolver: Arc<Resolver>,
     /// The push of this node.
     pub hub: Arc<Hub>,
     /// What stands beside tasks.

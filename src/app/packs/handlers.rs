@@ -6,6 +6,7 @@ use crate::app::user_level;
 use crate::config::{DatabaseUrl, Manifest};
 use crate::core::action::Action;
 use crate::core::hosts::AllowList;
+use crate::core::pack::Permission;
 use crate::handler::Handler;
 use crate::handler::script::{Library, ScriptHandler};
 use crate::handler::tables::TableData;
@@ -40,6 +41,7 @@ fn build(
             .with_outbound(outbound.clone())
             .with_hosts(hosts.clone())
             .with_user_level(user_level(action));
+        let handler = if pack.may(Permission::SubmitTasks) { handler } else { handler.without_children() };
         let handler = match &tables {
             Some(tables) => handler.with_tables(tables.clone()),
             None => handler,

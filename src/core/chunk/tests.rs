@@ -247,3 +247,37 @@ fn a_progress_number_of_any_shape_that_is_none_is_dropped_and_named_and_the_work
         assert!(matches!(outcome, Outcome::More { told, .. } if told.report == Reported::default()), "{answer}");
     }
 }
+
+#[test]
+fn children_and_the_wait_for_them_stand_beside_any_shape() {
+    let submit = json!([{"action": "part", "params": {"n": 1}, "weight": 3}]);
+    for more in [json!({"hasMore": true}), json!({"done": false})] {
+        let mut said = more.clone();
+        said["submit"] = submit.clone();
+        said["wait"] = json!({"children": true, "onFailure": "collect"});
+        let (outcome, _) = Outcome::parse(&said).unwrap();
+        let Outcome::More { told, .. } = outcome else { panic!("{said}") };
+        assert_eq!((told.submit.len(), told.wait), (1, Some(OnFailure::Collect)), "{said}");
+    }
+    let waits = |wait: Value| {
+        let (outcome, _) = Outcome::parse(&json!({"hasMore": true, "wait": wait}))?;
+        let Outcome::More { told, .. } = outcome else { panic!() };
+        Ok::<_, BadOutcome>(told.wait)
+    };
+    assert_eq!(waits(json!({"children": true})), Ok(Some(OnFailure::Fail)));
+    assert_eq!(waits(json!({"children": false})), Ok(None));
+    assert_eq!(waits(Value::Null), Ok(None));
+    for half in [json!(true), json!({}), json!({"children": "yes"}), json!({"children": true, "onFailure": "stop"})] {
+        assert!(waits(half.clone()).is_err(), "{half}");
+    }
+    let ends = Outcome::parse(&json!({"hasMore": false, "wait": {"children": true}}));
+    assert!(ends.is_err(), "an end waits for nothing");
+}
+
+#[test]
+fn a_chunk_may_have_a_thousand_children_and_not_one_more() {
+    let children = |count| json!({"hasMore": false, "submit": vec![json!({"action": "part"}); count]});
+    assert!(Outcome::parse(&children(CHILDREN_PER_CHUNK)).is_ok());
+    let fault = Outcome::parse(&children(CHILDREN_PER_CHUNK + 1)).unwrap_err();
+    assert!(fault.0.contains("1001") && fault.0.contains("1000"), "{fault}");
+}

@@ -5,6 +5,7 @@
 //! apart by what it left: past the time it is a timeout, after a refused allocation it is the memory budget, else it is
 //! `script-process-died`, which is worth another attempt.
 
+use super::calls::children::NOT_PERMITTED;
 use super::calls::{self, Called, Caller, Reply};
 use super::library::Library;
 use super::limits;
@@ -22,6 +23,7 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use serde_json::Value;
+use std::borrow::Cow;
 use std::io;
 use std::time::{Duration, Instant};
 use tokio::time::timeout;
@@ -40,6 +42,7 @@ pub(super) struct Drive<'a> {
     pub outbound: Option<&'a Outbound>,
     pub hosts: Option<&'a AllowList>,
     pub tables: Option<&'a ChunkTables>,
+    pub may_submit: bool,
     pub world: World,
 }
 
@@ -87,6 +90,7 @@ impl Drive<'_> {
             outbound: self.outbound,
             hosts: self.hosts,
             tables: self.tables,
+            may_submit: self.may_submit,
         };
         let mut calls = FuturesUnordered::new();
         let mut logged_bytes = 0;
@@ -134,12 +138,38 @@ impl Drive<'_> {
 
     /// The outcome of an answer, after what the chunk changed in tables is committed with it. A failure commits nothing.
     async fn settled(&self, answer: &[u8]) -> Result<Outcome, HandlerError> {
+        let answer = &self.with_children(answer)?[..];
         let outcome = self.outcome(answer)?;
+        if let Outcome::More { told, .. } | Outcome::Done { told, .. } = &outcome {
+            // What the tables keep cannot be taken back when the chunk turns out to be none.
+            self.cx.check_children(&told.submit)?;
+        }
         let Some(tables) = self.tables.filter(|_| !matches!(outcome, Outcome::Fail(_))) else { return Ok(outcome) };
         match tables.commit(self.cx.chunk_in(), &String::from_utf8_lossy(answer)).await? {
             None => Ok(outcome),
             // The same chunk has ended elsewhere; what it said there counts.
             Some(answer) => self.outcome(answer.as_bytes()),
+        }
+    }
+
+    /// The answer with the children that the chunk submitted on its way: what is kept beside the tables of a pack has to tell
+    /// everything, for a repeated chunk is answered from it.
+    fn with_children<'b>(&self, answer: &'b [u8]) -> Result<Cow<'b, [u8]>, HandlerError> {
+        let submitted = self.cx.take_children();
+        let parsed = serde_json::from_slice::<Value>(answer).ok().filter(|_| !submitted.is_empty());
+        let Some(Value::Object(mut fields)) = parsed else { return Ok(Cow::Borrowed(answer)) };
+        let children = submitted.into_iter().map(|(_, child)| serde_json::to_value(child));
+        let children: Result<Vec<Value>, _> = children.collect();
+        match (children, fields.entry("submit").or_insert(Value::Null)) {
+            (Ok(mut children), list @ (Value::Null | Value::Array(_))) => {
+                if let Value::Array(more) = list.take() {
+                    children.extend(more);
+                }
+                *list = Value::Array(children);
+                Ok(Cow::Owned(Value::Object(fields).to_string().into_bytes()))
+            }
+            // What is no list is told as a fault of the outcome.
+            _ => Ok(Cow::Borrowed(answer)),
         }
     }
 
@@ -152,6 +182,12 @@ impl Drive<'_> {
         }
         let (outcome, faults) = answer::parse(answer).map_err(failed)?;
         warn_of(self.cx, &faults);
+        if let Outcome::More { told, .. } | Outcome::Done { told, .. } = &outcome
+            && !self.may_submit
+            && !told.submit.is_empty()
+        {
+            return Err(HandlerError::permanent("not-permitted", NOT_PERMITTED));
+        }
         Ok(outcome)
     }
 

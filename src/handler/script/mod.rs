@@ -54,6 +54,7 @@ pub struct ScriptHandler {
     hosts: Option<AllowList>,
     tables: Option<Arc<dyn TableData>>,
     user_level: u32,
+    may_submit: bool,
 }
 
 impl ScriptHandler {
@@ -92,7 +93,15 @@ impl ScriptHandler {
             hosts: None,
             tables: None,
             user_level: 0,
+            may_submit: true,
         }
+    }
+
+    /// The same for a pack whose manifest does not let it submit children.
+    #[must_use]
+    pub fn without_children(mut self) -> Self {
+        self.may_submit = false;
+        self
     }
 
     /// The same with the scripts that it may run.
@@ -159,6 +168,7 @@ impl Handler for ScriptHandler {
             outbound: self.outbound.as_deref(),
             hosts: self.hosts.as_ref(),
             tables: tables.as_ref(),
+            may_submit: self.may_submit,
             world: self.world(),
         };
         if let Some(tables) = &tables

@@ -1,5 +1,7 @@
 //! The row-level steps over SQL, written once for all databases.
 
+mod family;
+
 use super::super::row::{self, Columns};
 use super::super::sql::{Statements, like};
 use super::super::tx::{CandidateParams, Document, KeyName, KeyRow, Kin, PackGate, SlotKey, Tx, Under};
@@ -65,18 +67,7 @@ impl<S: Session> Tx for SqlTx<S> {
     }
 
     async fn load_free(&mut self, ids: &[TaskId]) -> Result<Vec<Task>> {
-        let found = tasks(self.session.rows(&self.statements.lock_free_tasks, values![ids]).await?)?;
-        let there = match found.len() {
-            all if all == ids.len() => all,
-            _ => self.session.rows(&self.statements.revisions, values![ids]).await?.len(),
-        };
-        let held = |t: &Task| t.concurrency.as_ref().map(|c| (t.tenant.clone(), c.key.clone()));
-        let keys: BTreeSet<SlotKey> = found.iter().filter(|t| t.slot_held || t.gated).filter_map(held).collect();
-        let keys: Vec<SlotKey> = keys.into_iter().collect();
-        if found.len() < there || (!keys.is_empty() && !self.session.locked_elsewhere(&keys).await?.is_empty()) {
-            return Err(StoreError::Conflict("a task is being changed at the same time".into()));
-        }
-        Ok(found)
+        self.lock_free(ids).await
     }
 
     async fn insert(&mut self, tasks: &[Task]) -> Result<()> {
@@ -226,11 +217,7 @@ impl<S: Session> Tx for SqlTx<S> {
     }
 
     async fn forsaken(&mut self, parents: &[TaskId], limit: usize) -> Result<Vec<TaskId>> {
-        task_ids(if parents.is_empty() {
-            self.session.rows(&self.statements.forsaken, values![limit]).await?
-        } else {
-            self.session.rows(&self.statements.forsaken_of, values![parents, limit]).await?
-        })
+        self.forsaken_children(parents, limit).await
     }
 
     async fn waiting_in_vain(&mut self, limit: usize) -> Result<Vec<TaskId>> {
@@ -238,9 +225,7 @@ impl<S: Session> Tx for SqlTx<S> {
     }
 
     async fn done_of_children(&mut self, parents: &[TaskId]) -> Result<BTreeMap<TaskId, i64>> {
-        let rows = self.session.rows(&self.statements.done_of_children, values![parents]).await?;
-        let sum = |mut r: S::Row| Ok((row::task_id(&r.text()?.unwrap_or_default())?, r.int()?.unwrap_or_default()));
-        rows.into_iter().map(sum).collect()
+        self.done_by_parent(parents).await
     }
 
     async fn waiting_tenants(&mut self, _now: Millis) -> Result<Vec<String>> {

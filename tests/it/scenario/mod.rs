@@ -1,5 +1,6 @@
 //! Parts of a node at work together.
 
+mod children;
 mod engine;
 mod full_disk;
 mod logbook;

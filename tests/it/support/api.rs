@@ -228,7 +228,7 @@ impl Api {
             commands: node.commands.clone(),
             chunk_calls: node.engine.chunk_calls(),
             workers: node.workers.clone(),
-            resolver: Resolver::new(node.catalogue.clone()).unwrap(),
+            resolver: Resolver::new(node.catalogue.clone()).unwrap().into(),
             catalogue: node.catalogue.clone(),
             hub,
             beside: Arc::new(BesideReader::new(store, node.catalogue.clone())),

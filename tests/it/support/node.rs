@@ -14,6 +14,7 @@ use taskbell::core::chunk::Outcome;
 use taskbell::core::ids::TaskId;
 use taskbell::core::principal::{Principal, Role, Scope};
 use taskbell::core::redact::Redactor;
+use taskbell::core::resolve::Resolver;
 use taskbell::core::retry::RetryPolicy;
 use taskbell::core::submit::{Submit, Submitted};
 use taskbell::core::task::{State, Task};
@@ -225,6 +226,7 @@ impl Node {
             open_records: HashSet::from(["shared".to_owned()]),
             ..Catalogue::default()
         });
+        let resolver = Arc::new(Resolver::new(catalogue.clone()).unwrap());
         let logbook = Logbook::start(logs.clone(), bus.clone(), clock.clone(), Redactor::new([]));
         let workers = Workers::start(WorkerParts {
             store: store.clone(),
@@ -232,6 +234,7 @@ impl Node {
             wake: wake.clone(),
             logbook: logbook.clone(),
             catalogue: catalogue.clone(),
+            resolver: resolver.clone(),
             clock: clock.clone(),
             rng: Arc::new(SystemRng),
             settings: WorkerSettings {
@@ -250,6 +253,7 @@ impl Node {
             wake,
             registry,
             catalogue: catalogue.clone(),
+            resolver: resolver.clone(),
             clock,
             rng: Arc::new(SystemRng),
             settings,

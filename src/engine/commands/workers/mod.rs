@@ -27,6 +27,7 @@ use crate::core::ids::{FencingToken, TaskId};
 use crate::core::lifecycle::{ChunkEnd, Ended};
 use crate::core::metric;
 use crate::core::progress::{FieldFault, Reported};
+use crate::core::resolve::Resolver;
 use crate::core::task::{State, Task};
 use crate::core::time::{Clock, Rng};
 use crate::core::view::Catalogue;
@@ -72,6 +73,8 @@ pub struct WorkerParts {
     pub logbook: Logbook,
     /// The declared actions.
     pub catalogue: Arc<Catalogue>,
+    /// Checks what workers submit.
+    pub resolver: Arc<Resolver>,
     /// Time.
     pub clock: Arc<dyn Clock>,
     /// Randomness.
@@ -294,8 +297,14 @@ impl Shared {
                 *report = std::mem::take(report).over(older);
             }
         }
-        let end = ChunkEnd::Answered(Box::new(outcome));
-        let committed = self.commits.call(self.ending(task, held.token, chunk, end.clone())).await?;
+        let (outcome, children) = exchange::with_children(&self.parts.resolver, task, outcome, Vec::new());
+        let mut end = ChunkEnd::Answered(Box::new(outcome));
+        let ending = ChunkCommit { children, ..self.ending(task, held.token, chunk, end.clone()) };
+        let mut committed = self.commits.call(ending).await?;
+        if let Some(fault) = &committed.child_fault {
+            end = ChunkEnd::Answered(Box::new(Outcome::Fail(fault.failure())));
+            committed = self.commits.call(self.ending(task, held.token, chunk, end.clone())).await?;
+        }
         measure::chunk_ended(&end, &committed.ended);
         if matches!(committed.ended, Ended::Applied { .. }) {
             let logbook = &self.parts.logbook;

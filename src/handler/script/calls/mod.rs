@@ -7,6 +7,7 @@
 //! To add one: a function `async fn(&Caller, Value) -> Called` in the file of its family, a line in [`answer`], a
 //! function in `js/prelude.js` (`later(name, value)` for a promise, `now(name, value)` for an answer at once), a test.
 
+pub(super) mod children;
 mod chunk;
 mod fetch;
 mod run;
@@ -82,6 +83,8 @@ pub(super) struct Caller<'a> {
     pub hosts: Option<&'a AllowList>,
     /// The tables of its pack, if it has some.
     pub tables: Option<&'a ChunkTables>,
+    /// Whether it may submit children.
+    pub may_submit: bool,
 }
 
 /// Answers one call.
@@ -95,6 +98,8 @@ pub(super) async fn answer(caller: &Caller<'_>, name: &str, asked: &[u8]) -> Cal
     match name {
         "lease" => chunk::lease(caller).await,
         "file" => chunk::file(caller, &asked).await,
+        "submit" => children::submit(caller, &asked),
+        "children" => children::children(caller, &asked).await,
         "fetch" => fetch::fetch(caller, asked).await,
         "script" => run::script(caller, &asked).await,
         "form" => tables::form(caller, &asked).await,

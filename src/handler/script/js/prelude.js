@@ -152,6 +152,8 @@
     stopRequested: () => host.stopRequested(),
     leaseIsCurrent: () => now("lease"),
     readFile: (id) => later("file", cut(Text(id), 300)),
+    submit: (child) => now("submit", child ?? null),
+    children: (after) => later("children", after ?? null),
     fetch,
     run: async (key, params) => nested(key, params),
     tables,
