@@ -15,10 +15,8 @@ use std::time::Duration;
 use taskbell::app::clock::{SystemClock, SystemRng};
 use taskbell::bus::Signal;
 use taskbell::core::action::Action;
-use taskbell::core::canonical::fingerprint;
 use taskbell::core::change::Change;
 use taskbell::core::chunk::Outcome;
-use taskbell::core::ids::TaskId;
 use taskbell::core::principal::{Principal, Role, Scope};
 use taskbell::core::progress::Reported;
 use taskbell::core::resolve::Resolver;
@@ -65,27 +63,9 @@ fn user(n: usize) -> Principal {
 }
 
 fn click(action: &str, owner: usize, room: usize) -> Submit {
-    let params = serde_json::json!({ "room": room });
     Submit {
-        id: TaskId::new(),
-        caller: user(owner),
-        tenant: TENANT.to_owned(),
-        action: action.to_owned(),
-        title: None,
-        owner: user(owner).user,
-        fingerprint: fingerprint(&params, None),
-        params,
-        record: None,
-        keys: Vec::new(),
-        slot: None,
-        priority: 0,
         run_at: (action == "later").then_some(Millis(4_000_000_000_000)),
-        undo_window_ms: 0,
-        max_attempts: 3,
-        timeout_ms: None,
-        retry_of: None,
-        pack: None,
-        parent: None,
+        ..Submit::new(user(owner), action, serde_json::json!({ "room": room }))
     }
 }
 

@@ -127,7 +127,6 @@ fn works(task: &Task) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::ids::TaskId;
     use crate::core::lifecycle::{Ask, Step};
     use crate::core::principal::{Principal, Role, Scope};
     use crate::core::progress::Reported;
@@ -139,28 +138,9 @@ mod tests {
 
     fn claimed() -> Task {
         let mut step = Step::at(START);
-        let mut task = Submit {
-            id: TaskId::new(),
-            caller: Principal { tenant: "t".into(), user: "bob".into(), role: Role::User, scopes: Scope::ALL.to_vec() },
-            tenant: "t".into(),
-            action: "import".into(),
-            title: None,
-            owner: "bob".into(),
-            params: json!({}),
-            record: None,
-            fingerprint: String::new(),
-            keys: Vec::new(),
-            slot: None,
-            priority: 0,
-            run_at: None,
-            undo_window_ms: 0,
-            max_attempts: 3,
-            timeout_ms: None,
-            retry_of: None,
-            pack: None,
-            parent: None,
-        }
-        .into_task(&mut step);
+        let caller =
+            Principal { tenant: "t".into(), user: "bob".into(), role: Role::User, scopes: Scope::ALL.to_vec() };
+        let mut task = Submit::new(caller, "import", json!({})).into_task(&mut step);
         task.claim("n1", 3_600_000_000, &mut step).unwrap();
         task
     }

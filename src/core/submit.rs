@@ -1,6 +1,7 @@
 //! A click on its way in: checked, resolved, not yet a task.
 
 use super::action::{OnConflict, Policy};
+use super::canonical::fingerprint;
 use super::family::Parent;
 use super::ids::{Head, Revision, TaskId};
 use super::lifecycle::Step;
@@ -98,6 +99,32 @@ pub struct Submit {
 }
 
 impl Submit {
+    /// A bare click of a caller, for itself: at once, three attempts, without record, keys, slot or limit.
+    #[must_use]
+    pub fn new(caller: Principal, action: &str, params: Value) -> Self {
+        Self {
+            id: TaskId::new(),
+            tenant: caller.tenant.clone(),
+            action: action.to_owned(),
+            pack: None,
+            title: None,
+            owner: caller.user.clone(),
+            fingerprint: fingerprint(&params, None),
+            params,
+            record: None,
+            keys: Vec::new(),
+            slot: None,
+            priority: 0,
+            run_at: None,
+            undo_window_ms: 0,
+            max_attempts: 3,
+            timeout_ms: None,
+            retry_of: None,
+            parent: None,
+            caller,
+        }
+    }
+
     /// Whether it is to start later by its own wish; such a task asks for its slot when it is due.
     #[must_use]
     pub fn starts_later(&self, now: Millis) -> bool {

@@ -2,7 +2,6 @@
 //! nothing. Then random walks, and what no table can show: budgets, clocks, repetitions.
 
 use super::super::chunk::Told;
-use super::super::ids::TaskId;
 use super::super::principal::{Principal, Role, Scope};
 use super::super::submit::Submit;
 use super::super::task::{Concurrency, ErrorKind, StopRequest, limits};
@@ -24,27 +23,7 @@ const SWEEP: SweepTerms = SweepTerms {
 
 fn fresh() -> Task {
     let caller = Principal { tenant: "t".into(), user: "bob".into(), role: Role::User, scopes: Scope::ALL.to_vec() };
-    let click = Submit {
-        id: TaskId::new(),
-        caller,
-        tenant: "t".into(),
-        action: "import".into(),
-        title: None,
-        owner: "bob".into(),
-        params: json!({}),
-        record: None,
-        fingerprint: String::new(),
-        keys: Vec::new(),
-        slot: None,
-        priority: 0,
-        run_at: None,
-        undo_window_ms: 0,
-        max_attempts: 3,
-        timeout_ms: None,
-        retry_of: None,
-        pack: None,
-        parent: None,
-    };
+    let click = Submit::new(caller, "import", json!({}));
     let mut task = click.into_task(&mut Step::at(NOW));
     task.concurrency = Some(Concurrency { key: "k".into(), limit: 1, hold: Hold::Task });
     task

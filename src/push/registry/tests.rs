@@ -13,24 +13,7 @@ pub(in crate::push) fn task(revision: i64) -> Task {
     let caller = Principal { tenant: "acme".into(), user: "bob".into(), role: Role::User, scopes: Vec::new() };
     let submit = Submit {
         id: "00000000-0000-7000-8000-000000000001".parse().expect("is an id"),
-        tenant: caller.tenant.clone(),
-        action: "import".into(),
-        title: None,
-        owner: caller.user.clone(),
-        params: serde_json::json!({}),
-        record: None,
-        fingerprint: String::new(),
-        keys: Vec::new(),
-        slot: None,
-        priority: 0,
-        run_at: None,
-        undo_window_ms: 0,
-        max_attempts: 3,
-        timeout_ms: None,
-        retry_of: None,
-        pack: None,
-        parent: None,
-        caller,
+        ..Submit::new(caller, "import", serde_json::json!({}))
     };
     let revision = Revision(revision);
     Task { revision, head: Head(revision.0), ..submit.into_task(&mut Step::at(Millis(0))) }

@@ -188,27 +188,7 @@ impl World {
 
     async fn submit_all(&self, owner: &str, title: &str, record: Option<RecordRef>, aloud: bool) -> TaskId {
         let id = TaskId::new();
-        let submit = Submit {
-            id,
-            caller: user(owner),
-            tenant: "t".into(),
-            action: "work".into(),
-            title: Some(title.into()),
-            owner: owner.into(),
-            params: json!({}),
-            record,
-            fingerprint: String::new(),
-            keys: Vec::new(),
-            slot: None,
-            priority: 0,
-            run_at: None,
-            undo_window_ms: 0,
-            max_attempts: 3,
-            timeout_ms: None,
-            retry_of: None,
-            pack: None,
-            parent: None,
-        };
+        let submit = Submit { id, title: Some(title.into()), record, ..Submit::new(user(owner), "work", json!({})) };
         self.tell(self.store.submit(vec![submit]).await.unwrap(), aloud);
         id
     }

@@ -4,7 +4,6 @@ use super::fixture::RETRY;
 use serde_json::json;
 use taskbell::core::action::{OnConflict, Policy};
 use taskbell::core::chunk::{Failure, Outcome, Told};
-use taskbell::core::ids::TaskId;
 use taskbell::core::lifecycle::ChunkEnd;
 use taskbell::core::principal::{Principal, Role, Scope};
 use taskbell::core::progress::Reported;
@@ -36,25 +35,9 @@ pub fn click() -> Submit {
 /// A click of somebody on "import".
 pub fn by(caller: &Principal) -> Submit {
     Submit {
-        id: TaskId::new(),
-        caller: caller.clone(),
-        tenant: caller.tenant.clone(),
-        action: "import".into(),
-        title: None,
-        owner: caller.user.clone(),
-        params: json!({}),
-        record: None,
         fingerprint: "as is".into(),
-        keys: Vec::new(),
-        slot: None,
-        priority: 0,
-        run_at: None,
-        undo_window_ms: 0,
         max_attempts: RETRY.max_attempts,
-        timeout_ms: None,
-        retry_of: None,
-        pack: None,
-        parent: None,
+        ..Submit::new(caller.clone(), "import", json!({}))
     }
 }
 

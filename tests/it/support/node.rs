@@ -140,27 +140,7 @@ pub fn operator() -> Principal {
 
 /// A click of alice.
 pub fn click(action: &str, params: serde_json::Value) -> Submit {
-    Submit {
-        id: TaskId::new(),
-        caller: alice(),
-        tenant: "default".into(),
-        action: action.to_owned(),
-        title: None,
-        owner: "alice".into(),
-        fingerprint: taskbell::core::canonical::fingerprint(&params, None),
-        params,
-        record: None,
-        keys: Vec::new(),
-        slot: None,
-        priority: 0,
-        run_at: None,
-        undo_window_ms: 0,
-        max_attempts: 3,
-        timeout_ms: None,
-        retry_of: None,
-        pack: None,
-        parent: None,
-    }
+    Submit::new(alice(), action, params)
 }
 
 /// A node over a database.

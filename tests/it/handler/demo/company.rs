@@ -119,27 +119,7 @@ impl Company {
     }
 
     pub async fn submit(&self, action: &str, params: Value) -> TaskId {
-        let submit = Submit {
-            id: TaskId::new(),
-            caller: user(),
-            tenant: "default".into(),
-            action: action.into(),
-            title: None,
-            owner: "user".into(),
-            params,
-            record: None,
-            fingerprint: "f".into(),
-            keys: Vec::new(),
-            slot: None,
-            priority: 0,
-            run_at: None,
-            undo_window_ms: 0,
-            max_attempts: 3,
-            timeout_ms: None,
-            retry_of: None,
-            pack: None,
-            parent: None,
-        };
+        let submit = Submit::new(user(), action, params);
         let id = submit.id;
         self.store.submit(vec![submit]).await.unwrap();
         id
