@@ -94,7 +94,7 @@ fn click(world: &World, caller: &Principal) -> Submit {
         slot: action.slot.map(|(limit, hold, policy)| SlotClaim {
             concurrency: Concurrency { key: action.name.into(), limit, hold },
             policy,
-            max_waiting: 5,
+            max_waiting: 2,
         }),
         params,
         priority: *dice.one(&[0, 0, 0, -1, 2]),
