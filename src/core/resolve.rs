@@ -54,12 +54,15 @@ pub enum NotTaken {
     Invalid(Vec<FieldFault>),
 }
 
+/// By action key: what was compiled, and the action that it was compiled for.
+type Schemas = HashMap<String, (Arc<Action>, Arc<ParamsCheck>)>;
+
 /// Resolves requests against the declared actions.
 #[derive(Debug)]
 pub struct Resolver {
     catalogue: Arc<Catalogue>,
-    /// Compiled for the action that it stands beside; one that was declared anew is compiled anew.
-    schemas: RwLock<HashMap<String, (Arc<Action>, Arc<ParamsCheck>)>>,
+    /// One that was declared anew is compiled anew.
+    schemas: RwLock<Schemas>,
 }
 
 impl Resolver {

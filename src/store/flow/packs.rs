@@ -9,6 +9,7 @@ use super::super::tx::{Tx, Under};
 use super::super::{PackLoaded, PackRow, PackStanding, PackSwitch, Result, Written};
 use super::work::{Work, slot_key};
 use crate::core::ids::TaskId;
+use crate::core::task::Task;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The verb: notes packs that a node has loaded; a new one is switched on.
@@ -86,7 +87,7 @@ pub(super) async fn settle_all(tx: &mut dyn Tx, work: &mut Work, ids: &[TaskId])
 async fn settle_one(tx: &mut dyn Tx, work: &mut Work, id: TaskId, paused: bool) -> Result<()> {
     // A refusal, here and below, means that the row changed between look and lock; the next sweep sees it as it is.
     if paused {
-        let _ = work.apply(id, |task, step| task.pack_off(step));
+        let _ = work.apply(id, Task::pack_off);
         return Ok(());
     }
     let mut key_full = None;

@@ -16,13 +16,16 @@ use crate::core::picture::due;
 use crate::core::task::Task;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// All that a set holds: tasks, what their keys hold and admit, and keys with a place that became free.
+type Whole = (BTreeMap<TaskId, Entry>, BTreeMap<SlotKey, KeyUse>, BTreeSet<SlotKey>);
+
 /// A point to which the changes of one item can be taken back.
 pub(super) struct Mark {
     tasks: Vec<Task>,
     events: usize,
     documents: usize,
     /// The whole set, where an item may change more than is known before.
-    all: Option<Box<(BTreeMap<TaskId, Entry>, BTreeMap<SlotKey, KeyUse>, BTreeSet<SlotKey>)>>,
+    all: Option<Box<Whole>>,
 }
 
 /// How many waiters of a key are counted where it matters only that there are some: more are never let in at once.
