@@ -177,7 +177,7 @@ fn key(table: &Table) -> Result<&Column, Refused> {
     table.column(&table.key).ok_or_else(|| Refused(format!("the table {} has no key column", table.name)))
 }
 
-/// A table by the name that a script gave, as [`column`].
+/// A table by the name that a script gave, as [`column`](fn@column).
 fn table<'t>(tables: &'t [Table], name: &str) -> Result<&'t Table, Refused> {
     let mut alike = tables.iter().filter(|table| table.name.eq_ignore_ascii_case(name));
     let found = tables.iter().find(|table| table.name == name);

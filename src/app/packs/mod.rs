@@ -173,7 +173,7 @@ impl PackLoader {
             // Somebody writes there: the next rounds tell when it is whole.
             return false;
         }
-        self.tried.insert(name.to_owned(), look.clone());
+        self.tried.insert(name.to_owned(), *look);
         let held = read.and_then(|manifest| {
             read::taken(&manifest, &self.declared_beside(name))?;
             self.hold(&folder, &manifest)

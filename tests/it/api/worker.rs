@@ -250,7 +250,7 @@ async fn every_shape_of_an_outcome_is_read_and_what_is_none_fails_its_own_task_a
     assert_eq!(answer.status, 200, "{}", answer.text);
     for (chunk, (outcome, state, code)) in chunks.iter().zip(&kinds) {
         let ended = alice.until(chunk["task"]["id"].as_str().unwrap(), state).await;
-        assert_eq!(ended["error"]["code"].as_str().unwrap_or_default(), *code, "{:.100}", outcome);
+        assert_eq!(ended["error"]["code"].as_str().unwrap_or_default(), *code, "{outcome:.100}");
     }
 }
 

@@ -134,8 +134,8 @@ fn families_are_whole(tasks: &[Task]) {
         let (count, weight) = task.family.as_ref().map_or((0, 0), |f| (f.children, f.weight));
         let weights: i64 = own.iter().filter_map(|c| c.parent).map(|p| p.weight).sum();
         assert!(own.len() as i64 <= count && weights <= weight, "{} children of {task:?}", own.len());
-        let asked = |c: &&&Task| c.state == State::Cancelling;
-        assert!(!task.takes_children_down() || open.iter().all(|c| asked(&c)), "{open:?} go on without {task:?}");
+        let asked = open.iter().all(|c| c.state == State::Cancelling);
+        assert!(!task.takes_children_down() || asked, "{open:?} go on without {task:?}");
         for child in own {
             assert_eq!((&child.tenant, &child.owner), (&task.tenant, &task.owner), "{child:?} of {task:?}");
         }

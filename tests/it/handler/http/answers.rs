@@ -61,7 +61,7 @@ async fn a_200_without_an_outcome_is_a_bad_outcome_for_good() {
     let large = format!("{{\"hasMore\":true,\"x\":\"{}\"}}", "x".repeat(4 << 20));
     for body in ["", "OK", "<html>", "{}", "[]", "null", "{\"hasMore\":\"yes\"}", "{\"hasMore\":true", &large] {
         let failure = failed(Played::answer("200 OK", "content-type: application/json\r\n", body)).await;
-        assert_eq!((failure.kind, failure.code.as_str()), (ErrorKind::BadOutcome, "bad-outcome"), "{:.20}", body);
+        assert_eq!((failure.kind, failure.code.as_str()), (ErrorKind::BadOutcome, "bad-outcome"), "{body:.20}");
         assert!(!failure.retryable);
     }
     let hundred = Played::Bytes(b"HTTP/1.1 200 OK\r\ncontent-length: 104857600\r\n\r\n{".to_vec());

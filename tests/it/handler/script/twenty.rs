@@ -4,7 +4,7 @@
 //! `TASKBELL_TEST_LONG=1` runs each a hundred times and tells how long other tasks waited meanwhile; else each runs twice.
 
 use super::pool::resident_bytes;
-use super::{Host, MEMORY, ROOMY, Rig, chunk, eventually, failure, function, run};
+use super::{Host, ROOMY, Rig, chunk, eventually, failure, function, run};
 use crate::support::ground::Ground;
 use crate::support::node::{Node, action, answer, click, closure};
 use serde_json::json;
@@ -176,7 +176,6 @@ async fn hostile_scripts_end_with_their_code_each_time_and_harm_nobody_else() {
     let own_after = resident_bytes(std::process::id());
     assert!(children_after < children_before + 20 * MIB, "{children_before}, then {children_after} bytes");
     assert!(own_after < own_before + 64 * MIB, "{own_before}, then {own_after} bytes in the server");
-    assert!(MEMORY > 20 * MIB, "one script's memory would be seen");
     println!(
         "{total} hostile chunks, {AT_ONCE} at once; p99 of {} other tasks {:?} before, of {} {:?} beside; \
          server {} MiB before, {} MiB after",
