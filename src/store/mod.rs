@@ -223,6 +223,8 @@ pub struct ListParams {
     pub owner: Option<String>,
     /// One record.
     pub record: Option<RecordRef>,
+    /// The children of one task.
+    pub parent: Option<TaskId>,
     /// Part of the title, the action, the id or the record's id; literal, not a pattern; at most 100 characters.
     pub text: Option<String>,
     /// Accepted at or after.

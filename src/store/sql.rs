@@ -263,7 +263,7 @@ fn reach_index(tenant: bool, owner: bool) -> usize {
 const SORTS: [&str; 4] = ["t.created_at", "t.updated_at", "coalesce(t.finished_at, 0)", "t.priority"];
 
 impl Statements {
-    /// The statement of a page: by what is given of reach, record and place to go on after, by whether only unfinished tasks
+    /// The statement of a page: by what is given of reach, record, parent and place to go on after, by whether only unfinished tasks
     /// are wanted, and by the sort order. `owner` is the owner of the reach or the one that is filtered by.
     #[must_use]
     pub fn list(&self, params: &ListParams, owner: Option<&String>) -> &str {
@@ -276,7 +276,8 @@ impl Statements {
         let reach = reach_index(params.reach.tenant.is_some(), owner.is_some());
         let (record, after) = (usize::from(params.record.is_some()), usize::from(params.after.is_some()));
         let unfinished = !params.states.is_empty() && params.states.iter().all(|state| !state.is_final());
-        let start = ((reach * 2 + record) * 2 + after) * 2 + usize::from(unfinished);
+        let parent = usize::from(params.parent.is_some());
+        let start = (((reach * 2 + record) * 2 + parent) * 2 + after) * 2 + usize::from(unfinished);
         &self.lists[(start * SORTS.len() + column) * 2 + usize::from(params.descending)]
     }
 }
@@ -344,6 +345,7 @@ impl Dialect {
 fn lists(text: &str) -> Vec<String> {
     const RECORDS: [&str; 2] =
         ["CAST($5 AS TEXT) IS NULL AND CAST($6 AS TEXT) IS NULL", "t.record_type = $5 AND t.record_id = $6"];
+    const PARENTS: [&str; 2] = ["CAST($15 AS TEXT) IS NULL", "t.parent = $15"];
     const AFTERS: [&str; 2] =
         ["CAST($11 AS BIGINT) IS NULL AND CAST($12 AS TEXT) IS NULL", "(@sort, t.id) @beyond ($11, $12)"];
     // Said beside the states, so that the index of unfinished tasks can be taken.
@@ -354,6 +356,7 @@ fn lists(text: &str) -> Vec<String> {
     };
     each("@reach", &REACHES);
     each("@record", &RECORDS);
+    each("@parent", &PARENTS);
     each("@after", &AFTERS);
     each("@active", &ACTIVES);
     each("@sort", &SORTS);

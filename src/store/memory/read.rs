@@ -59,6 +59,7 @@ fn wanted(task: &Task, params: &ListParams, text: &str) -> bool {
         && (params.pack.is_none() || params.pack == task.pack)
         && params.owner.as_ref().is_none_or(|o| *o == task.owner)
         && (params.record.is_none() || params.record == task.record)
+        && (params.parent.is_none() || params.parent == task.parent.map(|parent| parent.id))
         && params.from.is_none_or(|from| task.created_at >= from)
         && params.to.is_none_or(|to| task.created_at < to)
         && (params.archived || task.archived_at.is_none())

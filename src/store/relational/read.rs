@@ -138,6 +138,7 @@ impl<D: Driver> Store for SqlStore<D> {
                 params.after.map(|a| a.1.to_string()),
                 take + 1,
                 params.pack.clone(),
+                params.parent.map(|id| id.to_string()),
             ];
             let mut rows = self.driver.rows(statement, values).await?;
             let more = rows.len() > take;

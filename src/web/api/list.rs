@@ -82,6 +82,7 @@ impl Asked {
             pack: query.text("pack", SEARCH_CHARS),
             owner: query.text("owner", 255),
             record: read_record(query),
+            parent: read_parent(query),
             text: query.text("q", SEARCH_CHARS),
             from: query.instant("from"),
             to: query.instant("to"),
@@ -163,6 +164,14 @@ fn read_record(query: &mut Query) -> Option<RecordRef> {
             None
         }
     }
+}
+
+fn read_parent(query: &mut Query) -> Option<TaskId> {
+    let id = query.text("parent", SEARCH_CHARS)?.parse().ok();
+    if id.is_none() {
+        query.fault("parent", "must be the id of a task");
+    }
+    id
 }
 
 fn read_sort(query: &mut Query) -> (SortBy, bool) {

@@ -25,6 +25,8 @@ pub struct ListQuery {
     owner: Option<String>,
     /// A business record, as `type:id`.
     record: Option<String>,
+    /// The id of a task: its children.
+    parent: Option<TaskId>,
     /// The key of a schedule.
     schedule: Option<String>,
     /// Literal text of at most 100 characters, looked for in title, action, id and record id.

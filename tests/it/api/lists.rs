@@ -102,7 +102,8 @@ async fn filters_cut_the_list_and_counts_stay_whole() {
         ("owner=bob", vec![]),
         ("pack=none", vec![]),
         ("schedule=none", vec![]),
-        ("state=&action=&pack=&owner=&record=&schedule=&q=&from=&to=&cursor=&limit=&action=", vec![]),
+        ("parent=00000000-0000-7000-8000-000000000000", vec![]),
+        ("state=&action=&pack=&owner=&record=&parent=&schedule=&q=&from=&to=&cursor=&limit=&action=", vec![]),
     ] {
         let page = alice.get(&format!("/api/v1/tasks?{query}")).await;
         if query.ends_with("action=") {
@@ -130,6 +131,7 @@ async fn what_a_query_may_hold_is_told_by_key() {
         ("limit=201", "limit"),
         ("limit=x", "limit"),
         ("state=done", "state"),
+        ("parent=mine", "parent"),
         ("sort=title", "sort"),
         ("sort=createdAt;drop", "sort"),
         ("from=yesterday", "from"),

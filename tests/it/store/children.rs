@@ -3,7 +3,7 @@
 use super::fixture::{Fixture, LEASE_MS, store_suite};
 use super::words::*;
 use serde_json::json;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use taskbell::core::action::Policy;
 use taskbell::core::chunk::Outcome;
 use taskbell::core::family::{OnFailure, Parent};
@@ -13,7 +13,7 @@ use taskbell::core::progress::Reported;
 use taskbell::core::submit::Submit;
 use taskbell::core::task::{ErrorKind, State, Task, WaitReason};
 use taskbell::core::transition::Refused;
-use taskbell::store::{Asked, ChunkCommit, Claimed, Committed};
+use taskbell::store::{Asked, ChunkCommit, Claimed, Committed, ListParams, Reach};
 
 store_suite! {
     children_are_written_in_the_commit_of_their_chunk_once
@@ -43,6 +43,7 @@ store_suite! {
     progress_of_a_parent_is_the_weighted_work_of_its_children
     own_work_and_children_add_up
     a_page_of_children_goes_on_after_its_last_one
+    a_list_can_be_held_to_the_children_of_one_task
 }
 
 /// A child of a claimed task.
@@ -474,4 +475,17 @@ async fn a_page_of_children_goes_on_after_its_last_one(f: &Fixture) {
     let rest = f.store.children(id, Some(first[1].id), 10).await.unwrap();
     let seen: Vec<TaskId> = first.iter().chain(&rest).map(|t| t.id).collect();
     assert_eq!(seen, children);
+}
+
+async fn a_list_can_be_held_to_the_children_of_one_task(f: &Fixture) {
+    let (id, children) = f.family(OnFailure::Ignore, 3).await;
+    let (other, _) = f.family(OnFailure::Ignore, 2).await;
+    let of = |parent| ListParams { reach: Reach::own(&bob()), parent: Some(parent), limit: 2, ..ListParams::default() };
+    let first = f.store.list(of(id)).await.unwrap();
+    let rest = f.store.list(ListParams { after: first.next, ..of(id) }).await.unwrap();
+    let listed: BTreeSet<TaskId> = first.items.iter().chain(&rest.items).map(|task| task.id).collect();
+    assert_eq!(listed, children.into_iter().collect());
+    assert_eq!(f.store.list(of(other)).await.unwrap().items.len(), 2);
+    let stranger = ListParams { reach: Reach::own(&alice()), ..of(id) };
+    assert!(f.store.list(stranger).await.unwrap().items.is_empty());
 }
