@@ -11,6 +11,7 @@ use taskbell::web::error::Code;
 const ELSEWHERE: &[(Code, &str)] = &[
     (Code::BadRequest, "page_rules: a handshake that is none"),
     (Code::TooSlow, "a body takes 30 s to be too slow"),
+    (Code::TooManyPolls, "worker: a hundred polls that wait"),
     (Code::FormExpired, "the tests of the pages"),
     (Code::HostRefused, "page_rules: the demo"),
     (Code::Internal, "unit tests of web::error"),
