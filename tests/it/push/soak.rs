@@ -151,7 +151,8 @@ async fn t13_every_page_ends_with_what_the_database_holds() {
                 assert_eq!(model.fault, None, "seed {seed}, {}", page.owner);
                 model.is(&center).then_some(())
             };
-            crate::support::eventually(&format!("seed {seed}: {} is true", page.owner), LIMIT, truth).await;
+            // What was lost last is found by a ping within a second; a busy machine may take long to come to it.
+            crate::support::eventually(&format!("seed {seed}: {} is true", page.owner), 3 * LIMIT, truth).await;
         }
     }
 }
