@@ -25,6 +25,15 @@ struct Question {
     began: bool,
 }
 
+/// What became of a task, as far as families go.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Change {
+    /// It ended, and its parent has to know.
+    Ended,
+    /// It began to wait for its children.
+    Began,
+}
+
 impl Work {
     /// Takes the ends of children to their parents, and those of parents to theirs, as far as they reach.
     pub(super) async fn tell_parents(&mut self, tx: &mut dyn Tx) -> Result<()> {
@@ -44,18 +53,19 @@ impl Work {
         }
     }
 
-    /// The parents that have to be looked at, each change counted once.
-    fn questions(&self, told: &mut BTreeSet<TaskId>) -> BTreeMap<TaskId, Question> {
+    /// The parents that have to be looked at, each change counted once. One task may count as both: it begins to wait, and
+    /// fails at once with a child that had not succeeded.
+    fn questions(&self, told: &mut BTreeSet<(TaskId, Change)>) -> BTreeMap<TaskId, Question> {
         let mut questions: BTreeMap<TaskId, Question> = BTreeMap::new();
         for (id, entry) in &self.tasks {
             let task = &entry.task;
             let ended = entry.before.as_ref().is_some_and(|b| !b.state.is_final()) && task.state.is_final();
-            if let Some(parent) = task.parent.filter(|_| ended && told.insert(*id)) {
+            if let Some(parent) = task.parent.filter(|_| ended && told.insert((*id, Change::Ended))) {
                 let question = questions.entry(parent.id).or_default();
                 question.fallen = question.fallen.or((task.state != State::Succeeded).then_some(*id));
             }
             let same = entry.before.as_ref().is_some_and(|b| b.awaits == task.awaits && b.state == task.state);
-            if task.awaits.is_some() && !task.state.is_final() && !same && told.insert(*id) {
+            if task.awaits.is_some() && !task.state.is_final() && !same && told.insert((*id, Change::Began)) {
                 questions.entry(*id).or_default().began = true;
             }
         }
