@@ -16,6 +16,8 @@ use taskbell::core::view::Documents;
 
 /// The longest that a chunk may take, ms.
 pub const CHUNK_TIMEOUT_MS: i64 = 4_000;
+/// How many chunks of children in a thousand fail for good.
+const CHILD_FAILS: u32 = 120;
 /// The retry rule of all actions.
 pub const RETRY: RetryPolicy = RetryPolicy { max_attempts: 3, base_ms: 500, cap_ms: 3_000 };
 
@@ -107,6 +109,7 @@ impl<'a> Chunk<'a> {
         match () {
             () if world.fault(rate) => (ChunkEnd::HandedBack, Vec::new()),
             () if world.fault(rate) => self.failed(ErrorKind::Permanent),
+            () if self.task.parent.is_some() && world.fault(CHILD_FAILS) => self.failed(ErrorKind::Permanent),
             () if world.fault(4 * rate) => self.failed(ErrorKind::Handler),
             () => (self.answer(node, done), self.rows(done, world.fault(rate))),
         }

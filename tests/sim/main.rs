@@ -23,7 +23,8 @@
 //! | 12 | connections, sockets, memory back at base | there is one connection and no socket: at the end no place, lease, slot or transaction is held, `run` |
 //!
 //! Beside them: one task for one idempotency key (`model::keys`), no chunk of a pack that is switched off starts and a serial
-//! one has one at a time (`model::packs`), and every task ends within ten leases after the faults
+//! one has one at a time (`model::packs`), parents wait for open children, count each once and take them along when they are
+//! stopped (`model::families`), and every task ends within ten leases after the faults
 //! (`run`).
 //!
 //! # Settings

@@ -2,15 +2,17 @@
 //! request does, so what they asked may die with it.
 
 use crate::actions::{ACTIONS, Action, PACKS, RETRY, pack_of};
+use crate::model::title_of_child;
 use crate::world::World;
 use serde_json::json;
 use std::sync::Arc;
 use taskbell::bus::Signal;
+use taskbell::core::family::Parent;
 use taskbell::core::ids::TaskId;
 use taskbell::core::lifecycle::Ask;
 use taskbell::core::principal::{Principal, Role, Scope};
 use taskbell::core::submit::{KeyClaim, KeyKind, SlotClaim, Submit, SubmitRefusal, Submitted};
-use taskbell::core::task::{Concurrency, State};
+use taskbell::core::task::{Concurrency, Hold, State, Task};
 use taskbell::store::{AskParams, Asked, Mark, MarkFilter, MarkParams, PackSwitch, Store};
 
 /// How often a click is sent again while its answer is missing.
@@ -77,9 +79,26 @@ fn case_of(answer: &Submitted) -> &'static str {
     }
 }
 
+/// A child that a chunk of a task submits. Of the keys only those that no task holds while it waits: a parent would wait
+/// for a child that waits for it.
+pub fn child(world: &World, parent: &Task, depth: i64) -> Submit {
+    let chunkwise = |action: &Action| action.slot.is_none_or(|(_, hold, _)| hold == Hold::Chunk);
+    let actions: Vec<Action> = ACTIONS.into_iter().filter(chunkwise).collect();
+    let caller = principal(&parent.tenant, &parent.owner, Role::User);
+    Submit {
+        title: Some(title_of_child(parent.chunks + 1)),
+        keys: Vec::new(),
+        parent: Some(Parent { id: parent.id, depth, weight: world.dice.between(1..4) }),
+        ..submit(world, &caller, world.dice.one(&actions))
+    }
+}
+
 fn click(world: &World, caller: &Principal) -> Submit {
+    submit(world, caller, world.dice.one(&ACTIONS))
+}
+
+fn submit(world: &World, caller: &Principal, action: &Action) -> Submit {
     let dice = &world.dice;
-    let action = dice.one(&ACTIONS);
     let params = json!({"items": dice.between(1..9), "per": dice.between(1..4), "counted": dice.chance(700)});
     Submit {
         id: world.id(),
@@ -121,14 +140,22 @@ fn keys(world: &World, action: &Action) -> Vec<KeyClaim> {
     keys
 }
 
+/// All tasks, and those that wait for their children, or were stopped while they did.
+fn known(world: &World) -> (Vec<TaskId>, Vec<TaskId>) {
+    let model = world.model.lock().unwrap();
+    let waiting = model.rows().filter(|t| t.awaits.is_some()).map(|t| t.id).collect();
+    (model.rows().map(|t| t.id).collect(), waiting)
+}
+
 /// Asks tasks to stop and to go on, deletes and marks, until the faults stop.
 pub async fn meddle(world: Arc<World>) {
     while !world.calm() {
         world.time.sleep(world.dice.between(1..2_500)).await;
-        let known: Vec<TaskId> = world.model.lock().unwrap().rows().map(|t| t.id).collect();
+        let (known, waiting) = known(&world);
         let Some(node) = world.any_node().filter(|_| !known.is_empty()) else { continue };
         let who = somebody(&world);
-        let recent = &known[known.len().saturating_sub(20)..];
+        let parents = !waiting.is_empty() && world.dice.chance(300);
+        let recent = if parents { &waiting } else { &known[known.len().saturating_sub(20)..] };
         let ids: Vec<TaskId> =
             (0..if world.dice.chance(100) { 6 } else { 1 }).map(|_| *world.dice.one(recent)).collect();
         let on = node.clone();
@@ -153,7 +180,7 @@ pub async fn meddle(world: Arc<World>) {
             }
             _ => {
                 let asks = [Ask::Cancel, Ask::Pause, Ask::Pause, Ask::Resume, Ask::Resume, Ask::ForceCancel];
-                let ask = *world.dice.one(&asks);
+                let ask = *world.dice.one(if parents { &asks[1..5] } else { &asks });
                 world.tell(|| format!("{} asks {ask:?} of {ids:?}", who.user));
                 let asks =
                     ids.into_iter().map(|task| AskParams { caller: who.clone(), task, ask, reason: None }).collect();

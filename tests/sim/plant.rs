@@ -14,4 +14,8 @@ pub enum Plant {
     SlotFreedTwice,
     /// A claim does not look at the switch of a pack, nor at the chunk that a serial one has.
     BlindToPacks,
+    /// The end of a last child does not wake its parent, and no sweep finds the parent.
+    DeafParents,
+    /// Nobody asks the children of a stopped parent to stop.
+    ForsakenChildren,
 }

@@ -39,3 +39,13 @@ fn a_slot_that_is_freed_twice_turns_the_simulator_red() {
 fn a_claim_that_does_not_look_at_packs_turns_the_simulator_red() {
     turns_red(Plant::BlindToPacks, Invariant::Packs);
 }
+
+#[test]
+fn a_parent_that_does_not_hear_its_last_child_end_turns_the_simulator_red() {
+    turns_red(Plant::DeafParents, Invariant::Families);
+}
+
+#[test]
+fn children_that_outlive_a_stopped_parent_turn_the_simulator_red() {
+    turns_red(Plant::ForsakenChildren, Invariant::Families);
+}

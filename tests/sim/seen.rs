@@ -7,7 +7,7 @@ use taskbell::core::transition::{Event, TABLE};
 
 /// What can be met beside the arrows, by kind and case.
 const CASES: &[(&str, &[&str])] = &[
-    ("end", &["applied", "repeated", "stale", "effect refused"]),
+    ("end", &["applied", "repeated", "stale", "effect refused", "child refused"]),
     (
         "click",
         &["created", "replayed", "skipped", "mismatch", "idempotency conflict", "concurrency conflict", "queue full"],
@@ -17,6 +17,7 @@ const CASES: &[(&str, &[&str])] = &[
     ("chunk", &["timeout", "lost", "handed back"]),
     ("fate", &["slow", "abort", "crash", "lost answer", "late answer", "crash after"]),
     ("machine", &["crash", "drain", "stand still", "cut", "clock jump"]),
+    ("family", &["not waited for", "fail", "ignore", "collect"]),
     ("page", &["snap", "same", "delta", "gone", "ping"]),
 ];
 

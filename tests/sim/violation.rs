@@ -33,6 +33,8 @@ pub enum Invariant {
     OneHolder,
     /// No chunk of a pack starts while it is off, and a serial one has one at a time.
     Packs,
+    /// A parent waits for open children only, counts each once, and takes them along when it is stopped.
+    Families,
     /// After the faults every task ends within ten leases.
     Liveness,
     /// The code under test, or the simulation, broke down.
@@ -56,6 +58,9 @@ impl fmt::Display for Invariant {
             Self::AtRest => (12, "nothing is held when all is done"),
             Self::OneHolder => return f.write_str("one task for one idempotency key"),
             Self::Packs => return f.write_str("no chunk of a pack that is off starts, and a serial one has one"),
+            Self::Families => {
+                return f.write_str("parents wait for open children, count each once, and take them along");
+            }
             Self::Liveness => return f.write_str("every task ends within ten leases after the faults"),
             Self::Panic => return f.write_str("nothing breaks down"),
         };

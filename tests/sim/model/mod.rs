@@ -3,6 +3,7 @@
 //!
 //! Rows that a commit changed are checked at once; the whole table, and this book against the store's own, now and then.
 
+mod families;
 mod keys;
 mod ledger;
 mod packs;
@@ -10,6 +11,8 @@ mod rows;
 mod whole;
 
 use crate::violation::{Checked, Invariant, must};
+use families::Families;
+pub use families::title_of_child;
 use keys::Keys;
 pub use ledger::Item;
 use ledger::Ledger;
@@ -52,6 +55,7 @@ pub struct Model {
     ledger: Ledger,
     keys: Keys,
     packs: Packs,
+    families: Families,
     /// Ids whose submit was answered with success.
     accepted: BTreeSet<TaskId>,
     deleted: BTreeSet<TaskId>,
@@ -101,6 +105,17 @@ impl Model {
         Ok(())
     }
 
+    /// A chunk was told that it has submitted this child.
+    pub fn submitted(&self, id: TaskId) -> Checked {
+        let known = self.rows.contains_key(&id) || self.deleted.contains(&id);
+        must(known, Invariant::Families, || format!("{id} was submitted by a chunk that counts, and is not there"))
+    }
+
+    /// A sweep has asked the children of stopped parents, beginning at this instant.
+    pub fn taken_down(&self, asked_at: Millis) -> Checked {
+        self.families.taken_down(&self.rows, asked_at)
+    }
+
     /// A caller was told that its click became nothing.
     pub fn refuse(&mut self, id: TaskId) -> Checked {
         let row = self.rows.get(&id);
@@ -117,8 +132,10 @@ impl Model {
             must(head == known.next(), Invariant::Push, || format!("a head went from {known} to {head}"))?;
         }
         self.ledger.commit(&self.rows, &changes.items, &changes.checkpoints)?;
+        self.families.made(&self.rows, &changes.written)?;
         for after in &changes.written {
             let before = self.rows.get(&after.id);
+            self.families.note(before, after, now);
             self.packs.starts(before, after)?;
             rows::changed(before, after, &changes.events)?;
             rows::fits(after)?;
@@ -132,6 +149,7 @@ impl Model {
             }
         }
         self.packs.switched(changes.packs);
+        let families = changes.written.iter().any(|t| t.parent.is_some() || t.awaits.is_some());
         let serial = changes.written.iter().any(|t| t.pack.is_some());
         let slots = changes.written.iter().any(|t| t.concurrency.is_some());
         let fresh: Vec<TaskId> =
@@ -155,6 +173,9 @@ impl Model {
             let ended = row.as_ref().is_none_or(|t| t.state.is_final());
             must(ended, Invariant::AcceptedOnce, || format!("{row:?} was deleted before it ended"))?;
             self.deleted.insert(id);
+        }
+        if families {
+            self.families.wait(&self.rows)?;
         }
         if serial {
             self.packs.one_at_a_time(self.rows.values())?;

@@ -2,10 +2,13 @@
 
 use super::{LEASE_MS, Node};
 use crate::actions::{CHUNK_TIMEOUT_MS, Chunk, RETRY};
+use crate::people::child;
 use std::sync::Arc;
 use taskbell::core::chunk::{Failure, Outcome};
 use taskbell::core::effect::Effect;
+use taskbell::core::family::OnFailure;
 use taskbell::core::lifecycle::ChunkEnd;
+use taskbell::core::submit::Submit;
 use taskbell::core::task::{ErrorKind, Task};
 use taskbell::core::time::{Clock, Mono};
 use taskbell::core::view::Documents;
@@ -59,22 +62,25 @@ async fn run_chunk(
     if matches!(end, ChunkEnd::HandedBack) {
         node.world.seen.note("chunk", "handed back");
     }
+    let mut end = settled(node, &task, end);
+    let children = family(node, &task, &mut end);
     let commit = ChunkCommit {
         task: task.id,
         token: task.fencing_token,
         chunk: task.chunks + 1,
-        end: settled(node, &task, end),
+        end,
         effects,
-        children: Vec::new(),
+        children,
         retry: RETRY,
         unit_random: node.world.dice.unit(),
         continue_for_ms: (may_keep && !node.draining()).then_some(LEASE_MS),
     };
     let mut committed = commit_until_lease_end(node, commit.clone()).await?;
     let mut end = commit.end.clone();
-    if committed.effect_fault.is_some() {
-        end = ended(ErrorKind::Handler, "effect-refused");
-        let again = ChunkCommit { end: end.clone(), effects: Vec::<Effect>::new(), ..commit };
+    let refused = committed.effect_fault.is_some().then_some("effect-refused");
+    if let Some(code) = refused.or(committed.child_fault.is_some().then_some("child-refused")) {
+        end = ended(ErrorKind::Handler, code);
+        let again = ChunkCommit { end: end.clone(), effects: Vec::<Effect>::new(), children: Vec::new(), ..commit };
         committed = commit_until_lease_end(node, again).await?;
     }
     follow_up(node, &task, end, committed, documents)
@@ -82,6 +88,21 @@ async fn run_chunk(
 
 fn ended(kind: ErrorKind, code: &str) -> ChunkEnd {
     ChunkEnd::Answered(Box::new(Outcome::Fail(Failure::new(kind, code, "in the simulation"))))
+}
+
+/// Some chunks that have more to do submit children, down to grandchildren; most of those wait for them, and some for none.
+fn family(node: &Node, task: &Task, end: &mut ChunkEnd) -> Vec<Submit> {
+    let (world, depth) = (&node.world, task.parent.map_or(0, |parent| parent.depth) + 1);
+    let ChunkEnd::Answered(outcome) = end else { return Vec::new() };
+    let Outcome::More { told, .. } = outcome.as_mut() else { return Vec::new() };
+    let many = depth > 2 || task.family.as_ref().is_some_and(|family| family.children > 3);
+    if many || !world.fault(world.rates.families) {
+        return Vec::new();
+    }
+    let waits = [None, Some(OnFailure::Fail), Some(OnFailure::Fail), Some(OnFailure::Ignore), Some(OnFailure::Collect)];
+    told.wait = *world.dice.one(&waits);
+    world.seen.note("family", told.wait.map_or("not waited for", OnFailure::as_str));
+    (0..world.dice.between(0..4)).map(|_| child(world, task, depth)).collect()
 }
 
 /// Puts what was reported last under what the end tells.

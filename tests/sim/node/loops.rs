@@ -90,9 +90,15 @@ pub(super) async fn heartbeat(node: Arc<Node>) {
     }
 }
 
-/// Takes what time has undone.
+/// Takes what time has undone, and what children have done over into their parents' progress.
 pub(super) async fn sweep(node: Arc<Node>) {
     loop {
+        let parents = std::mem::take(&mut *node.parents.lock().unwrap());
+        if !parents.is_empty()
+            && let Ok(written) = node.store.roll_up(parents.into_iter().collect()).await
+        {
+            node.announce(written);
+        }
         let params = SweepParams {
             limit: SWEEP_AT_ONCE,
             all: false,

@@ -13,10 +13,12 @@ use crate::watcher::Desk;
 use crate::world::World;
 use commits::Commits;
 use reports::Reports;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use taskbell::bus::Signal;
 use taskbell::core::change::Change;
+use taskbell::core::ids::TaskId;
 use taskbell::core::task::State;
 use taskbell::core::time::{Clock, Millis, Mono};
 use taskbell::engine::running::{Running, Told};
@@ -45,6 +47,8 @@ pub struct Node {
     booted_at: i64,
     wake: Notify,
     reports: Reports,
+    /// Parents of children that changed, until their progress is brought up to date.
+    parents: std::sync::Mutex<BTreeSet<TaskId>>,
     commits: Commits,
     turn: Mutex<()>,
     drain: watch::Sender<bool>,
@@ -65,6 +69,7 @@ impl Node {
             booted_at,
             wake: Notify::new(),
             reports: Reports::default(),
+            parents: std::sync::Mutex::default(),
             commits: Commits::default(),
             turn: Mutex::default(),
             drain: watch::Sender::new(false),
@@ -130,6 +135,11 @@ impl Node {
     pub fn hear(&self, signal: Signal) {
         if let Signal::Changes(changes) = &signal {
             for change in changes.iter() {
+                if let Change::Task(task) = change
+                    && let Some(parent) = task.parent
+                {
+                    self.parents.lock().unwrap().insert(parent.id);
+                }
                 let id = change.task_id();
                 let (Some(token), Change::Task(task)) = (self.running.token(id), change) else { continue };
                 if task.fencing_token > token {

@@ -15,6 +15,7 @@ use std::future::Future;
 use std::sync::Arc;
 use taskbell::core::ids::FencingToken;
 use taskbell::core::lifecycle::Ended;
+use taskbell::core::task::State;
 use taskbell::store::tx::Tx;
 use taskbell::store::{ChunkCommit, Committed, Result, StoreError, Written};
 use tx::FaultyTx;
@@ -65,11 +66,17 @@ impl FaultyStore {
         for ((item, token), answer) in items.iter().zip(&before).zip(&written.answer) {
             let case = match answer.ended {
                 _ if answer.effect_fault.is_some() => "effect refused",
+                _ if answer.child_fault.is_some() => "child refused",
                 Ended::Applied { .. } => "applied",
                 Ended::Repeated => "repeated",
                 Ended::Stale => "stale",
             };
             self.world.seen.note("end", case);
+            let ended = answer.task.as_ref().is_some_and(|t| matches!(t.state, State::Failed | State::Cancelled));
+            if matches!(answer.ended, Ended::Applied { .. }) && !ended {
+                let model = self.world.model.lock().unwrap();
+                self.world.check(item.children.iter().try_for_each(|child| model.submitted(child.id)));
+            }
             let newest = item.token == *token || !matches!(answer.ended, Ended::Applied { .. });
             self.world.check(must(newest, Invariant::Tokens, || {
                 format!(

@@ -102,7 +102,12 @@ impl Store for FaultyStore {
     }
 
     async fn take_down(&self, parents: Vec<TaskId>) -> Result<Written<usize>> {
-        settled!(self, _again, |tx| flow::family::take_down(tx, &parents))
+        let asked_at = self.world.now();
+        let written = settled!(self, _again, |tx| flow::family::take_down(tx, &parents))?;
+        if parents.is_empty() {
+            self.world.check(self.world.model.lock().unwrap().taken_down(asked_at));
+        }
+        Ok(written)
     }
 
     async fn roll_up(&self, parents: Vec<TaskId>) -> Result<Written<()>> {

@@ -202,7 +202,9 @@ impl Tx for FaultyTx {
 
     async fn children(&mut self, parent: TaskId, kin: Kin, limit: usize) -> Result<Vec<TaskId>> {
         self.next(false).await?;
-        self.tx.children(parent, kin, limit).await
+        let found = self.tx.children(parent, kin, limit).await?;
+        let deaf = self.planted(Plant::DeafParents) && kin == Kin::Open && found.is_empty();
+        Ok(if deaf { vec![self.world.id()] } else { found })
     }
 
     async fn fallen_below(&mut self, ids: &[TaskId]) -> Result<Vec<TaskId>> {
@@ -212,12 +214,12 @@ impl Tx for FaultyTx {
 
     async fn forsaken(&mut self, parents: &[TaskId], limit: usize) -> Result<Vec<TaskId>> {
         self.next(false).await?;
-        self.tx.forsaken(parents, limit).await
+        if self.planted(Plant::ForsakenChildren) { Ok(Vec::new()) } else { self.tx.forsaken(parents, limit).await }
     }
 
     async fn waiting_in_vain(&mut self, limit: usize) -> Result<Vec<TaskId>> {
         self.next(false).await?;
-        self.tx.waiting_in_vain(limit).await
+        if self.planted(Plant::DeafParents) { Ok(Vec::new()) } else { self.tx.waiting_in_vain(limit).await }
     }
 
     async fn done_of_children(&mut self, parents: &[TaskId]) -> Result<BTreeMap<TaskId, i64>> {
