@@ -131,6 +131,12 @@ async fn notices_of_the_system_are_asked_for_by_a_click_and_say_title_and_state_
         let task = client.submit(body(title)).await;
         client.until(task["id"].as_str().unwrap(), LIMIT, |task| task["state"] == "succeeded").await;
     }
+    let keep =
+        "import('/static/center.js').then(({ center }) => center()).then((kept) => done(Boolean(window.kept = kept)));";
+    assert_eq!(stage.eval_async(keep).await, true);
+    let heard =
+        "window.kept.tasks.list().filter(({ title, state }) => title.endsWith('unseen') && state === 'succeeded')";
+    stage.until(LIMIT, &format!("{heard}.length === 2")).await;
     stage.unhide().await;
     stage
         .until(LIMIT, "document.querySelector('.tb-toasts').textContent.includes('finished while you were away')")
