@@ -71,7 +71,7 @@ impl Peer {
     }
 
     /// The first frame of which `wanted` is true, pings answered on the way; others are passed over.
-    pub async fn until(&mut self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+    pub async fn until(&mut self, what: &str, mut wanted: impl FnMut(&Value) -> bool) -> Value {
         let search = async {
             loop {
                 match self.next().await {

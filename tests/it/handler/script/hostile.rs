@@ -15,7 +15,7 @@ const ENDLESS: [&str; 12] = [
     "while (true) {}",
     "for (;;) { try { while (true) {} } catch {} finally { continue; } }",
     "while (true) await Promise.resolve();",
-    "const turn = () => Promise.resolve().then(turn); await turn();",
+    "const turn = () => { Promise.resolve().then(turn); }; turn(); await new Promise(() => {});",
     "await cx.sleep(1e12);",
     "while (true) await cx.sleep(0);",
     "return { get hasMore() { while (true) {} } };",

@@ -50,7 +50,7 @@ const HOSTILE: [Hostile; 26] = [
     busy("for (;;) { try { while (true) {} } catch {} finally { continue; } }"),
     busy("const p = (f) => f().catch(() => p(f)); await p(async () => { while (true) {} });"),
     late("while (true) await Promise.resolve();"),
-    late("const turn = () => Promise.resolve().then(turn); await turn();"),
+    late("const turn = () => { Promise.resolve().then(turn); }; turn(); await new Promise(() => {});"),
     late("const a = []; a.length = 4294967295; a.indexOf(1); a.lastIndexOf(1);"),
     late("while (true) try { cx.leaseIsCurrent(); } catch {}"),
     busy("/^(a+)+$/.test('a'.repeat(64) + 'b');"),
