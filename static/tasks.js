@@ -141,6 +141,11 @@ export class Tasks {
     this.#tell(true);
   }
 
+  /** Tells at once what waits to be told. */
+  settle() {
+    if (this.#fireAt < Infinity) this.#flush();
+  }
+
   #tell(urgent) {
     const now = performance.now();
     const at = Math.max(now, this.#mayTellAt(urgent));

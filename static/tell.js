@@ -35,6 +35,8 @@ export class Teller {
   #missed = new Map();
   #gather = 0;
   #since = serverNow();
+  /** Whether what the store tells now came while nobody looked. */
+  #unseen = document.hidden;
 
   constructor({ tasks, user, scope }) {
     this.tasks = tasks;
@@ -42,8 +44,15 @@ export class Teller {
     this.scope = scope;
     if (!this.#region.isConnected) document.body.append(this.#region);
     document.body.append(this.#toasts);
-    document.addEventListener('visibilitychange', () => !document.hidden && this.#missed.size > 0 && this.#tellMissed());
+    document.addEventListener('visibilitychange', () => this.#turn());
     tasks.subscribe((change) => this.#look(change));
+  }
+
+  /** The store holds back what comes fast: what came while nobody looked is told as that, however soon somebody comes back. */
+  #turn() {
+    if (!document.hidden) this.tasks.settle();
+    this.#unseen = document.hidden;
+    if (!this.#unseen && this.#missed.size > 0) this.#tellMissed();
   }
 
   #look({ replaced }) {
@@ -71,9 +80,9 @@ export class Teller {
 
   #ended(task, replaced) {
     if (task.state === 'cancelled' && task.stop?.actor === this.user) return;
-    if (!document.hidden && !replaced) return this.#tell(task, t(`tell.${task.state}`, { title: task.title }));
+    if (!this.#unseen && !replaced) return this.#tell(task, t(`tell.${task.state}`, { title: task.title }));
     this.#missed.set(task.id, task);
-    if (document.hidden) this.#notify(task);
+    if (this.#unseen) this.#notify(task);
     else this.#tellMissed();
   }
 

@@ -141,7 +141,10 @@ async fn notices_of_the_system_are_asked_for_by_a_click_and_say_title_and_state_
     stage
         .until(LIMIT, "document.querySelector('.tb-toasts').textContent.includes('finished while you were away')")
         .await;
-    assert_eq!(stage.eval("window.notices.length").await, 1, "the system tells nothing more");
+    let told = stage.eval(
+        "[document.querySelector('.tb-toasts').textContent.match(/\\d tasks? finished/g), window.notices.length]",
+    );
+    assert_eq!(told.await, json!([["2 tasks finished"], 1]));
     // A refusal is told in words, and is no question any more.
     stage.open("/settings").await;
     stage.until(LIMIT, "document.querySelector('main').textContent.includes('taskbell does not ask again')").await;
