@@ -24,7 +24,7 @@ export default async function (task, cx) {
   cx.log(`step ${n}`);
   if (task.params.count === 2) return { fail: { code: "mail-refused", message: "The mail server refused the sender.", retryable: cx.attempt < 2 } };
   if (n === 6 && cx.attempt === 1) return { fail: { code: "mail-busy", message: "The mail server did not answer.", retryable: true } };
-  if (n === 16) for (const until = Date.now() + 3000; Date.now() < until;);
+  if (n === 16) await cx.sleep(3000);
   const progress = { current: n + 2, total: n < 8 ? 20 : 24, unit: "rows", message: `row ${n + 2}` };
   if (n >= 22) return { hasMore: false, ...progress };
   return { hasMore: true, checkpoint: { n: n + 2 }, nextDelaySeconds: 0.5, ...progress };
