@@ -120,11 +120,28 @@ impl Outcome {
         Self::Done { result: Some(result).filter(|r| !r.is_null()), told: Told::default() }
     }
 
+    /// What it tells beside its direction; nothing of a failure.
+    #[must_use]
+    pub fn told(&self) -> Option<&Told> {
+        match self {
+            Self::More { told, .. } | Self::Done { told, .. } => Some(told),
+            Self::Fail(_) => None,
+        }
+    }
+
+    /// The same, to change it.
+    pub fn told_mut(&mut self) -> Option<&mut Told> {
+        match self {
+            Self::More { told, .. } | Self::Done { told, .. } => Some(told),
+            Self::Fail(_) => None,
+        }
+    }
+
     /// Tells how far the work is when this chunk is committed: units done, units in all if known, and their name. A
     /// failure tells no progress and stays as it is.
     #[must_use]
     pub fn counted(mut self, current: i64, total: Option<i64>, unit: &str) -> Self {
-        if let Self::More { told, .. } | Self::Done { told, .. } = &mut self {
+        if let Some(told) = self.told_mut() {
             told.report.current = Some(current);
             told.report.total = Some(total);
             told.report.unit = Some(Some(tidy(unit, MAX_UNIT_CHARS)));
@@ -159,7 +176,7 @@ impl Outcome {
     /// Reads `submit` and `wait`, which stand beside the keys of any shape.
     fn take_children(&mut self, answer: &Value) -> Result<(), BadOutcome> {
         let ends = matches!(self, Self::Done { .. });
-        if let Self::More { told, .. } | Self::Done { told, .. } = self {
+        if let Some(told) = self.told_mut() {
             told.submit = Child::parse_all(answer.get("submit"))?;
             told.wait = wait(answer.get("wait"))?;
             if ends && told.wait.is_some() {
@@ -171,7 +188,7 @@ impl Outcome {
 
     /// Holds the documents and children of an outcome against their limits.
     pub fn check(&self) -> Result<(), BadOutcome> {
-        if let Self::More { told, .. } | Self::Done { told, .. } = self
+        if let Some(told) = self.told()
             && told.submit.len() > CHILDREN_PER_CHUNK
         {
             let count = told.submit.len();

@@ -208,15 +208,10 @@ async fn call(
 
 /// Holds an outcome against its limits, writes its log lines, and puts what was reported last under what it tells.
 fn settled(engine: &Inner, origin: &Origin, outcome: Outcome) -> Outcome {
-    let mut outcome = exchange::checked(outcome);
     let reported = engine.reports.withdraw(origin.task, origin.token);
-    if let Outcome::More { told, .. } | Outcome::Done { told, .. } = &mut outcome {
-        for line in told.log.drain(..) {
-            engine.logbook.log(origin, Level::Info, "handler", &line);
-        }
-        if let Some(older) = reported {
-            told.report = std::mem::take(&mut told.report).over(older);
-        }
+    let (outcome, lines) = exchange::settled(outcome, || reported);
+    for line in lines {
+        engine.logbook.log(origin, Level::Info, "handler", &line);
     }
     outcome
 }

@@ -7,7 +7,7 @@ use crate::core::child::Child;
 use crate::core::chunk::{Failure, Outcome};
 use crate::core::ids::TaskId;
 use crate::core::lifecycle::{ChunkEnd, Ended};
-use crate::core::progress::FieldFault;
+use crate::core::progress::{FieldFault, Reported};
 use crate::core::resolve::Resolver;
 use crate::core::submit::Submit;
 use crate::core::task::{ErrorKind, Task};
@@ -59,12 +59,8 @@ pub(super) fn with_children(
     mut outcome: Outcome,
     mut children: Vec<(TaskId, Child)>,
 ) -> (Outcome, Vec<Submit>) {
-    match &mut outcome {
-        Outcome::Fail(_) => return (outcome, Vec::new()),
-        Outcome::More { told, .. } | Outcome::Done { told, .. } => {
-            children.extend(told.submit.drain(..).map(|child| (TaskId::new(), child)));
-        }
-    }
+    let Some(told) = outcome.told_mut() else { return (outcome, Vec::new()) };
+    children.extend(told.submit.drain(..).map(|child| (TaskId::new(), child)));
     match resolver.children(task, children) {
         Ok(clicks) => (outcome, clicks),
         Err(failure) => (Outcome::Fail(failure), Vec::new()),
@@ -76,12 +72,18 @@ pub(super) fn origin(task: &Task) -> Origin {
     Origin { tenant: task.tenant.as_str().into(), task: task.id, token: task.fencing_token, chunk: task.chunks + 1 }
 }
 
-/// Holds an outcome against its limits.
-pub(super) fn checked(outcome: Outcome) -> Outcome {
-    match outcome.check() {
+/// Holds an outcome against its limits, puts what was reported last under what it tells, and takes its log lines out of it.
+pub(super) fn settled(outcome: Outcome, reported: impl FnOnce() -> Option<Reported>) -> (Outcome, Vec<String>) {
+    let mut outcome = match outcome.check() {
         Ok(()) => outcome,
         Err(bad) => bad_outcome(bad.to_string()),
+    };
+    let Some(told) = outcome.told_mut() else { return (outcome, Vec::new()) };
+    if let Some(older) = reported() {
+        told.report = std::mem::take(&mut told.report).over(older);
     }
+    let lines = std::mem::take(&mut told.log);
+    (outcome, lines)
 }
 
 /// An answer that is no outcome.

@@ -8,14 +8,15 @@ use super::commands::announce;
 use super::measure::{self, Stopwatch};
 use super::running::Told;
 use super::{Inner, SWEEP_AT_ONCE, sweep_params};
-use crate::bus::{Signal, Subscription};
+use crate::bus::{LocalBus, Signal, Subscription};
 use crate::core::change::Change;
 use crate::core::metric;
 use crate::core::task::State;
-use crate::store::{ClaimParams, Claimed, RenewParams, Renewed};
+use crate::store::{ClaimParams, Claimed, RenewParams, Renewed, Store, SweepParams};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Notify;
 use tokio_util::task::AbortOnDropHandle;
 
 /// The most chunks of one claim.
@@ -145,10 +146,22 @@ pub(super) async fn heartbeat(engine: Arc<Inner>) {
 
 /// Takes what time has undone.
 pub(super) async fn sweep(engine: Arc<Inner>) {
+    let every = Duration::from_millis(engine.settings.sweep_ms);
+    sweep_every(every, engine.store.as_ref(), &engine.bus, &engine.wake, || sweep_params(&engine, false)).await;
+}
+
+/// The same for whoever sweeps: again at once while there is more than one sweep takes.
+pub(super) async fn sweep_every(
+    every: Duration,
+    store: &dyn Store,
+    bus: &LocalBus,
+    wake: &Notify,
+    params: impl Fn() -> SweepParams,
+) {
     loop {
-        match engine.store.sweep(sweep_params(&engine, false)).await {
+        match store.sweep(params()).await {
             Ok(written) => {
-                let swept = announce(&engine.bus, &engine.wake, written);
+                let swept = announce(bus, wake, written);
                 measure::more(metric::SWEPT, swept);
                 if swept == SWEEP_AT_ONCE {
                     continue;
@@ -156,7 +169,7 @@ pub(super) async fn sweep(engine: Arc<Inner>) {
             }
             Err(e) => tracing::warn!(error = %e, "the sweep failed and is tried again"),
         }
-        tokio::time::sleep(Duration::from_millis(engine.settings.sweep_ms)).await;
+        tokio::time::sleep(every).await;
     }
 }
 

@@ -32,7 +32,7 @@ pub fn parse(answer: &[u8]) -> Result<(Outcome, Vec<FieldFault>), Failure> {
     }
     let answer: Value = serde_json::from_slice(answer).map_err(|e| bad_outcome(format!("outcome: {e}")))?;
     let (mut outcome, faults) = Outcome::parse(&answer).map_err(|fault| bad_outcome(fault.0))?;
-    if let Outcome::More { told, .. } | Outcome::Done { told, .. } = &mut outcome {
+    if let Some(told) = outcome.told_mut() {
         shorten(&mut told.log);
     }
     Ok((outcome, faults))

@@ -140,7 +140,7 @@ impl Drive<'_> {
     async fn settled(&self, answer: &[u8]) -> Result<Outcome, HandlerError> {
         let answer = &self.with_children(answer)?[..];
         let outcome = self.outcome(answer)?;
-        if let Outcome::More { told, .. } | Outcome::Done { told, .. } = &outcome {
+        if let Some(told) = outcome.told() {
             // What the tables keep cannot be taken back when the chunk turns out to be none.
             self.cx.check_children(&told.submit)?;
         }
@@ -182,7 +182,7 @@ impl Drive<'_> {
         }
         let (outcome, faults) = answer::parse(answer).map_err(failed)?;
         warn_of(self.cx, &faults);
-        if let Outcome::More { told, .. } | Outcome::Done { told, .. } = &outcome
+        if let Some(told) = outcome.told()
             && !self.may_submit
             && !told.submit.is_empty()
         {

@@ -109,7 +109,7 @@ fn family(node: &Node, task: &Task, end: &mut ChunkEnd) -> Vec<Submit> {
 fn settled(node: &Node, task: &Task, mut end: ChunkEnd) -> ChunkEnd {
     if let ChunkEnd::Answered(outcome) = &mut end
         && let Some(older) = node.reports.withdraw(task.id)
-        && let Outcome::More { told, .. } | Outcome::Done { told, .. } = outcome.as_mut()
+        && let Some(told) = outcome.told_mut()
     {
         told.report = std::mem::take(&mut told.report).over(older);
     }

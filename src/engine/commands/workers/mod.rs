@@ -19,13 +19,11 @@ mod lent;
 pub use desk::{Ask, Permit};
 pub use lent::{ChunkOut, Lent};
 
-use super::announce;
 use crate::bus::LocalBus;
 use crate::core::action::{Action, HandlerRef};
-use crate::core::chunk::{Outcome, Told};
+use crate::core::chunk::Outcome;
 use crate::core::ids::{FencingToken, TaskId};
 use crate::core::lifecycle::{ChunkEnd, Ended};
-use crate::core::metric;
 use crate::core::progress::{FieldFault, Reported};
 use crate::core::resolve::Resolver;
 use crate::core::task::{State, Task};
@@ -33,6 +31,7 @@ use crate::core::time::{Clock, Rng};
 use crate::core::view::Catalogue;
 use crate::engine::group::{Group, Turn};
 use crate::engine::logbook::Logbook;
+use crate::engine::loops::sweep_every;
 use crate::engine::measure::{self, Stopwatch};
 use crate::engine::reports::ReportBook;
 use crate::engine::{SWEEP_AT_ONCE, exchange, retries};
@@ -41,7 +40,7 @@ use crate::store::{ChunkCommit, Committed, Reach, RenewLent, Renewed, Result, St
 use desk::Desk;
 use futures_util::future::join_all;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -256,8 +255,7 @@ impl Shared {
     /// Those of the tasks that this worker may know of: of its tenant, with an action that workers run.
     async fn tasks(&self, tenant: Option<&str>, ids: impl Iterator<Item = TaskId>) -> Result<BTreeMap<TaskId, Task>> {
         let reach = Reach { tenant: tenant.map(str::to_owned), owner: None };
-        let ids: std::collections::BTreeSet<TaskId> = ids.collect();
-        let ids: Vec<TaskId> = ids.into_iter().collect();
+        let ids: Vec<TaskId> = ids.collect::<BTreeSet<_>>().into_iter().collect();
         let tasks = self.parts.store.tasks(&reach, &ids).await?;
         Ok(tasks.into_iter().filter(|t| self.pulled(&t.action).is_some()).map(|t| (t.id, t)).collect())
     }
@@ -289,14 +287,7 @@ impl Shared {
             Ok(read) => read,
             Err(bad) => (exchange::bad_outcome(bad.to_string()), Vec::new()),
         };
-        let mut outcome = exchange::checked(outcome);
-        let mut lines = Vec::new();
-        if let Some(Told { report, log, .. }) = told(&mut outcome) {
-            lines = std::mem::take(log);
-            if let Some(older) = self.reports.withdraw(task.id, held.token) {
-                *report = std::mem::take(report).over(older);
-            }
-        }
+        let (outcome, lines) = exchange::settled(outcome, || self.reports.withdraw(task.id, held.token));
         let (outcome, children) = exchange::with_children(&self.parts.resolver, task, outcome, Vec::new());
         let mut end = ChunkEnd::Answered(Box::new(outcome));
         let ending = ChunkCommit { children, ..self.ending(task, held.token, chunk, end.clone()) };
@@ -337,32 +328,16 @@ impl Shared {
     }
 }
 
-fn told(outcome: &mut Outcome) -> Option<&mut Told> {
-    match outcome {
-        Outcome::More { told, .. } | Outcome::Done { told, .. } => Some(told),
-        Outcome::Fail(_) => None,
-    }
-}
-
 /// Takes what time has undone, where no engine of this node does.
 async fn sweep(shared: Arc<Shared>, every: Duration) {
     let parts = &shared.parts;
-    loop {
-        let retries = retries(&parts.catalogue, parts.rng.as_ref());
-        let cancel_grace_ms = parts.settings.cancel_grace_ms;
-        let params = SweepParams { limit: SWEEP_AT_ONCE, all: false, cancel_grace_ms, retries };
-        match parts.store.sweep(params).await {
-            Ok(written) => {
-                let swept = announce(&parts.bus, &parts.wake, written);
-                measure::more(metric::SWEPT, swept);
-                if swept == SWEEP_AT_ONCE {
-                    continue;
-                }
-            }
-            Err(e) => tracing::warn!(error = %e, "the sweep failed and is tried again"),
-        }
-        tokio::time::sleep(every).await;
-    }
+    let params = || SweepParams {
+        limit: SWEEP_AT_ONCE,
+        all: false,
+        cancel_grace_ms: parts.settings.cancel_grace_ms,
+        retries: retries(&parts.catalogue, parts.rng.as_ref()),
+    };
+    sweep_every(every, parts.store.as_ref(), &parts.bus, &parts.wake, params).await;
 }
 
 /// What a poll is told when nobody looked for it any more.
