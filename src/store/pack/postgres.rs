@@ -2,10 +2,10 @@
 //!
 //! A statement that the server refuses would end its transaction, so each runs after a savepoint and is rolled back to it.
 
-use super::statement::{self, Bound, Dialect, Statement};
+use super::statement::{self, Bound, Brings, Dialect, Statement};
 use super::{Marked, PackDatabase, PackWork, Result};
 use crate::core::pack::{ColumnKind, Table};
-use crate::core::tables::{Act, Ask, Cell, Found, Row};
+use crate::core::tables::{Ask, Cell, Found, Row};
 use crate::store::postgres::{PostgresOptions, fault};
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -105,24 +105,21 @@ impl PackWork for PostgresWork {
 async fn run(connection: &mut PgConnection, ask: &Ask<'_>) -> Result<Found> {
     let Statement { sql, values } = statement::of(Dialect::Postgres, ask);
     let query = sqlx::query_with(AssertSqlSafe(sql), bound(values));
-    let all = &ask.table.columns.iter().collect::<Vec<_>>();
-    let columns = match &ask.act {
-        Act::Read { columns, .. } => columns,
-        Act::Insert(_) => all,
-        Act::Count(_) => {
+    match statement::brings(ask) {
+        Brings::Number => {
             let row = query.fetch_one(connection).await.map_err(fault)?;
-            return Ok(Found::Count(row.try_get::<i64, _>(0).map_err(fault)?.unsigned_abs()));
+            Ok(Found::Count(row.try_get::<i64, _>(0).map_err(fault)?.unsigned_abs()))
         }
-        Act::Update(..) | Act::Delete(_) => {
-            return Ok(Found::Count(query.execute(connection).await.map_err(fault)?.rows_affected()));
+        Brings::Touched => Ok(Found::Count(query.execute(connection).await.map_err(fault)?.rows_affected())),
+        Brings::Rows(columns) => {
+            let rows = query.fetch_all(connection).await.map_err(fault)?;
+            let read = |row: &PgRow| -> Result<Row> {
+                let cells = columns.iter().enumerate();
+                cells.map(|(n, column)| Ok((column.name.clone(), cell(row, n, column.kind)?))).collect()
+            };
+            Ok(Found::Rows(rows.iter().map(read).collect::<Result<_>>()?))
         }
-    };
-    let rows = query.fetch_all(connection).await.map_err(fault)?;
-    let read = |row: &PgRow| -> Result<Row> {
-        let cells = columns.iter().enumerate();
-        cells.map(|(n, column)| Ok((column.name.clone(), cell(row, n, column.kind)?))).collect()
-    };
-    Ok(Found::Rows(rows.iter().map(read).collect::<Result<_>>()?))
+    }
 }
 
 fn add<'v>(to: &mut PgArguments, value: impl Encode<'v, Postgres> + Type<Postgres>) {

@@ -31,6 +31,26 @@ pub(super) struct Statement {
     pub values: Vec<Bound>,
 }
 
+/// What a question brings.
+pub(super) enum Brings<'t> {
+    /// One number.
+    Number,
+    /// Nothing but how many rows it touched.
+    Touched,
+    /// Rows of these columns.
+    Rows(Vec<&'t Column>),
+}
+
+/// What a question brings.
+pub(super) fn brings<'t>(ask: &Ask<'t>) -> Brings<'t> {
+    match &ask.act {
+        Act::Read { columns, .. } => Brings::Rows(columns.clone()),
+        Act::Insert(_) => Brings::Rows(ask.table.columns.iter().collect()),
+        Act::Count(_) => Brings::Number,
+        Act::Update(..) | Act::Delete(_) => Brings::Touched,
+    }
+}
+
 /// A name of the manifest. In SQLite between backticks: what stands between double quotes and names nothing is a text there,
 /// and a column that does not exist would go unnoticed.
 fn quoted(dialect: Dialect, name: &str) -> String {
