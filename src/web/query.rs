@@ -89,6 +89,16 @@ impl Query {
         Some(text)
     }
 
+    /// The same where it has to be there. What comes back beside a fault is never used: [`Self::finish`] refuses.
+    pub fn required_text(&mut self, key: &str, most_chars: usize) -> String {
+        let given = self.has(key);
+        let text = self.text(key, most_chars);
+        if !given {
+            self.fault(key, "is missing");
+        }
+        text.unwrap_or_default()
+    }
+
     /// A whole number within a range.
     pub fn whole(&mut self, key: &str, range: RangeInclusive<i64>) -> Option<i64> {
         let text = self.text(key, SEARCH_CHARS)?;

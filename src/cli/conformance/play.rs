@@ -7,7 +7,7 @@ use crate::app::clock::SystemClock;
 use crate::core::chunk::{Failure, Outcome};
 use crate::core::ids::{FencingToken, TaskId};
 use crate::core::progress::FieldFault;
-use crate::core::time::Clock as _;
+use crate::core::time::{Clock as _, Millis};
 use crate::handler::http::{CallbackTo, answer, call};
 use crate::handler::{ChunkIn, Counted, TaskInfo};
 use crate::outbound::{AllowList, Call, CallFault, Outbound, Reply, SystemResolver};
@@ -49,28 +49,7 @@ impl<'a> Player<'a> {
 
     /// A new task, at its first chunk.
     pub(super) fn task(&self) -> ChunkIn {
-        let task = TaskInfo {
-            id: TaskId::new(),
-            tenant: "default".into(),
-            action: self.setup.action.clone(),
-            title: self.setup.action.clone(),
-            owner: "conformance".into(),
-            record: None,
-            params: self.setup.params.clone(),
-            idempotency_key: None,
-            created_at: self.clock.now(),
-            schedule: None,
-        };
-        ChunkIn {
-            task,
-            chunk: 1,
-            attempt: 1,
-            fencing_token: FencingToken(1),
-            checkpoint: None,
-            last_error: None,
-            progress: Counted::default(),
-            deadline: None,
-        }
+        first_chunk(&self.setup.action, &self.setup.params, self.clock.now())
     }
 
     /// The call of a chunk as the server makes it.
@@ -119,6 +98,32 @@ impl<'a> Player<'a> {
     }
 }
 
+/// A new task of an action, at its first chunk.
+pub(super) fn first_chunk(action: &str, params: &Value, created_at: Millis) -> ChunkIn {
+    let task = TaskInfo {
+        id: TaskId::new(),
+        tenant: "default".into(),
+        action: action.to_owned(),
+        title: action.to_owned(),
+        owner: "conformance".into(),
+        record: None,
+        params: params.clone(),
+        idempotency_key: None,
+        created_at,
+        schedule: None,
+    };
+    ChunkIn {
+        task,
+        chunk: 1,
+        attempt: 1,
+        fencing_token: FencingToken(1),
+        checkpoint: None,
+        last_error: None,
+        progress: Counted::default(),
+        deadline: None,
+    }
+}
+
 /// A failure in one line.
 pub(super) fn shown(failure: &Failure) -> String {
     let detail = failure.detail.as_ref().map(|d| format!(" ({d})")).unwrap_or_default();
@@ -148,7 +153,7 @@ pub(super) fn advance(chunk: &mut ChunkIn, outcome: &Outcome) -> bool {
 pub(super) fn same_work(one: &Outcome, other: &Outcome) -> bool {
     let bare = |outcome: &Outcome| {
         let mut outcome = outcome.clone();
-        if let Outcome::More { told, .. } | Outcome::Done { told, .. } = &mut outcome {
+        if let Some(told) = outcome.told_mut() {
             told.log.clear();
             told.report.message = None;
         }

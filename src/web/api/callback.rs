@@ -123,14 +123,10 @@ pub async fn artifact(
     mut query: Query,
     request: Request,
 ) -> Result<(StatusCode, Json<Upload>), ApiError> {
-    let given = query.has("name");
-    let name = query.text("name", limits::KEY_BYTES);
-    if !given {
-        query.fault("name", "is missing");
-    }
+    let name = query.required_text("name", limits::KEY_BYTES);
     query.finish()?;
     let content_type = media_type(request.headers()).unwrap_or_else(|| files::OCTETS.to_owned());
-    let kept = files::keep(&state, chunk.new_file(name.unwrap_or_default(), content_type), request).await?;
+    let kept = files::keep(&state, chunk.new_file(name, content_type), request).await?;
     Ok((StatusCode::CREATED, Json(kept)))
 }
 

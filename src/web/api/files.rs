@@ -50,16 +50,12 @@ pub async fn upload(
     mut query: Query,
     request: Request,
 ) -> Result<(StatusCode, Json<Upload>), ApiError> {
-    let given = query.has("name");
-    let name = query.text("name", limits::KEY_BYTES);
-    if !given {
-        query.fault("name", "is missing");
-    }
+    let name = query.required_text("name", limits::KEY_BYTES);
     query.finish()?;
     if media_type(request.headers()).is_none_or(|t| t != OCTETS) {
         return Err(ApiError::new(Code::UnsupportedMediaType).detail(format!("The body must be {OCTETS}.")));
     }
-    let kept = keep(&state, new_upload(&who, name.unwrap_or_default()), request).await?;
+    let kept = keep(&state, new_upload(&who, name), request).await?;
     Ok((StatusCode::CREATED, Json(kept)))
 }
 

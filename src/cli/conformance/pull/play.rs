@@ -1,11 +1,11 @@
 //! A task as it is played to a worker: its chunk is handed out, its lease is watched, and what comes back for it is judged.
 
+use super::super::play::first_chunk;
 use super::service::{Answer, Asked, Service};
 use crate::app::clock::SystemClock;
 use crate::core::chunk::Outcome;
-use crate::core::ids::{FencingToken, TaskId};
 use crate::core::time::Clock as _;
-use crate::handler::{ChunkIn, Counted, TaskInfo};
+use crate::handler::ChunkIn;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
@@ -61,28 +61,7 @@ pub(super) struct Seen {
 impl Player {
     /// A new task, at its first chunk.
     pub(super) fn task(&self) -> ChunkIn {
-        let task = TaskInfo {
-            id: TaskId::new(),
-            tenant: "default".into(),
-            action: self.action.clone(),
-            title: self.action.clone(),
-            owner: "conformance".into(),
-            record: None,
-            params: self.params.clone(),
-            idempotency_key: None,
-            created_at: SystemClock::default().now(),
-            schedule: None,
-        };
-        ChunkIn {
-            task,
-            chunk: 1,
-            attempt: 1,
-            fencing_token: FencingToken(1),
-            checkpoint: None,
-            last_error: None,
-            progress: Counted::default(),
-            deadline: None,
-        }
+        first_chunk(&self.action, &self.params, SystemClock::default().now())
     }
 
     /// The next claim of the worker.
