@@ -207,10 +207,6 @@ fn failure(ended: Result<Outcome, HandlerError>) -> Failure {
 }
 
 /// Waits until something is so.
-async fn eventually(what: &str, mut so: impl FnMut() -> bool) {
-    let limit = Instant::now() + Duration::from_secs(30);
-    while !so() {
-        assert!(Instant::now() < limit, "never: {what}");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+async fn eventually(what: &str, so: impl Fn() -> bool) {
+    crate::support::eventually(what, Duration::from_secs(30), async || so().then_some(())).await;
 }

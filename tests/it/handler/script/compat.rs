@@ -138,10 +138,8 @@ impl Shop {
                 })
                 .await;
                 running.abort();
-                if running.await.is_err() {
-                    continue;
-                }
-                // It was over before; then its answer is lost.
+                // Where it was over before, its answer is lost.
+                let _ = running.await;
                 continue;
             }
             let ended = running.await.unwrap();
