@@ -21,7 +21,7 @@ async fn a_person_signs_in_by_password_and_is_signed_out_when_the_account_goes(s
     visit("/notifications?state=failed").await.unwrap();
     stage.find("form.login-form").await;
     give(stage, "alice", "wrong horse battery").await;
-    let refused = stage.find("[role='alert']").await.text().await.unwrap();
+    let refused = stage.text("[role='alert']").await;
     assert_eq!(refused, "User or password is not right. Check both and try again.");
     assert_eq!(stage.eval("document.activeElement.id").await, "password", "the name need not be typed again");
     for dark in [false, true] {

@@ -104,6 +104,18 @@ impl Stage {
         eventually(css, LIMIT, async || self.driver().find(By::Css(css)).await.ok()).await
     }
 
+    /// The text of an element, read whole: a page that another one replaces in between is asked again.
+    pub async fn text(&self, css: &str) -> String {
+        eventually(css, LIMIT, async || self.driver().find(By::Css(css)).await.ok()?.text().await.ok()).await
+    }
+
+    /// Waits until an element has exactly this text: after a click that leads to another page, the way to know that it is
+    /// that page which is read.
+    pub async fn until_text(&self, css: &str, wanted: &str) {
+        let there = async || (self.driver().find(By::Css(css)).await.ok()?.text().await.ok()? == wanted).then_some(());
+        eventually(&format!("{css} says {wanted}"), LIMIT, there).await;
+    }
+
     /// Clicks an element as soon as it can be clicked.
     pub async fn click(&self, css: &str) {
         let clicked = async || self.driver().find(By::Css(css)).await.ok()?.click().await.ok();
