@@ -5,6 +5,8 @@
 //! database that is away) are not tried again here: whoever called knows how long it may wait.
 
 use super::StoreError;
+use crate::core::metric;
+use metrics::counter;
 use std::time::Duration;
 
 /// The most tries of one verb.
@@ -29,7 +31,12 @@ impl Budget {
     /// Whether the verb begins anew after this fault; waits for its turn where it does. The second try comes at once, the
     /// next ones after a random wait, so that those who met do not meet again.
     pub(super) async fn allows(&mut self, fault: &StoreError) -> bool {
-        if !matches!(fault, StoreError::Conflict(_)) || self.spent + 1 >= TRIES {
+        if !matches!(fault, StoreError::Conflict(_)) {
+            return false;
+        }
+        let again = self.spent + 1 < TRIES;
+        counter!(metric::CONFLICTS, "then" => if again { "again" } else { "given-up" }).increment(1);
+        if !again {
             return false;
         }
         if self.spent > 0 {

@@ -16,8 +16,13 @@ impl PostgresLogs {
     ///
     /// # Errors
     /// As for the database of tasks.
-    pub async fn open(options: PostgresOptions, limits: LogLimits, mode: Mode, told: &mut Told<'_>) -> Result<Self> {
-        open_and_migrate(&options, Migrations::of_postgres_logs(), mode, told).await?;
+    pub async fn open(
+        mut options: PostgresOptions,
+        limits: LogLimits,
+        mode: Mode,
+        told: &mut Told<'_>,
+    ) -> Result<Self> {
+        open_and_migrate(&mut options, Migrations::of_postgres_logs(), mode, told).await?;
         Ok(Self { driver: PostgresDriver::new(&options)?, limits, statements: &POSTGRES })
     }
 }

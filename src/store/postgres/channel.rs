@@ -4,15 +4,13 @@
 use super::super::{Result, StoreError};
 use super::connect::PostgresOptions;
 use super::fault::fault;
-use sqlx::Connection as _;
+use sqlx::AssertSqlSafe;
 use sqlx::postgres::{PgConnection, PgListener, PgPoolOptions};
 use std::time::Duration;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, OnceCell};
 
 /// The name of the channel; a channel belongs to one database.
 const CHANNEL: &str = "taskbell";
-/// Tells everybody who listens.
-const NOTIFY: &str = "SELECT pg_notify('taskbell', $1)";
 /// How long a connection may take to come up.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -20,6 +18,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub struct PostgresChannel {
     options: PostgresOptions,
+    /// The same, once it is known whether a pooler stands before the server.
+    known: OnceCell<PostgresOptions>,
     /// One at a time, and so at most one message is on its way.
     teller: Mutex<Option<PgConnection>>,
 }
@@ -32,7 +32,7 @@ impl PostgresChannel {
     /// Connects as it is needed.
     #[must_use]
     pub fn new(options: PostgresOptions) -> Self {
-        Self { options, teller: Mutex::default() }
+        Self { options, known: OnceCell::new(), teller: Mutex::default() }
     }
 
     /// Listens from now on.
@@ -41,11 +41,19 @@ impl PostgresChannel {
     /// The server does not answer, or refuses: a standby does.
     pub async fn listen(&self) -> Result<PostgresListener> {
         let pool = PgPoolOptions::new().max_connections(1).acquire_timeout(CONNECT_TIMEOUT);
-        let pool = pool.connect_with(self.options.connect()?).await.map_err(fault)?;
+        let pool = pool.connect_with(self.known().await?.connect()?).await.map_err(fault)?;
         let mut listener = PgListener::connect_with(&pool).await.map_err(fault)?;
         listener.eager_reconnect(false);
         listener.listen(CHANNEL).await.map_err(fault)?;
         Ok(PostgresListener(listener))
+    }
+
+    async fn known(&self) -> Result<&PostgresOptions> {
+        let found_out = async || {
+            let mut options = self.options.clone();
+            options.one().await.map(|_| options)
+        };
+        self.known.get_or_try_init(found_out).await
     }
 
     /// Tells everybody who listens; a commit of its own that need not reach the disk.
@@ -57,16 +65,18 @@ impl PostgresChannel {
         // Taken out, so that a call that is given up leaves no connection in an unknown state.
         let mut connection = match teller.take() {
             Some(connection) => connection,
-            None => {
-                let options = self.options.connect()?.options([("synchronous_commit", "off")]);
-                let connected = tokio::time::timeout(CONNECT_TIMEOUT, PgConnection::connect_with(&options)).await;
-                connected.map_err(|_| StoreError::Unavailable("no connection in time".into()))?.map_err(fault)?
-            }
+            None => self.options.clone().one().await?,
         };
-        sqlx::query(NOTIFY).bind(message).persistent(false).execute(&mut connection).await.map_err(fault)?;
+        sqlx::raw_sql(AssertSqlSafe(telling(message))).execute(&mut connection).await.map_err(fault)?;
         *teller = Some(connection);
         Ok(())
     }
+}
+
+/// One message to the server. What it sets ends with its transaction, since a pooler may give the connection to others.
+fn telling(message: &str) -> String {
+    let text = message.replace('\'', "''");
+    format!("BEGIN; SET LOCAL synchronous_commit = off; NOTIFY {CHANNEL}, '{text}'; COMMIT")
 }
 
 impl PostgresListener {

@@ -1,13 +1,20 @@
 //! How to reach a PostgreSQL database: its address, a pool, and the clock.
+//!
+//! Between a node and its server may stand a pooler that gives a connection to another client after each transaction. What a
+//! connection was started with is then not what a statement runs with, and a statement that was prepared is not where it is
+//! looked for. Such a pooler refuses the settings that a connection is started with, or passes over them: so one of them is
+//! a word of ours, and [`PostgresOptions::one`] looks whether it has arrived. Behind a pooler nothing stays prepared, every
+//! statement is part of a transaction, and each transaction brings its limits along.
 
 use super::super::{Result, StoreError};
-use super::fault::fault;
+use super::fault::{fault, refuses_settings};
+use super::outdated::Outdated;
 use crate::core::time::Millis;
-use sqlx::Connection as _;
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
+use sqlx::{Connection as _, Row as _};
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 /// How long a verb waits for a connection before it is told that the database is away, unless said otherwise.
@@ -24,6 +31,29 @@ const LOCK_TIMEOUT: &str = "10s";
 /// A transaction whose node is silent for so long is ended by the server, with its locks: they hold up those who would take
 /// over from the node.
 const IDLE_TIMEOUT: &str = "5s";
+/// What a transaction may take.
+const BOUNDS: [(&str, &str); 3] = [
+    ("statement_timeout", STATEMENT_TIMEOUT),
+    ("lock_timeout", LOCK_TIMEOUT),
+    ("idle_in_transaction_session_timeout", IDLE_TIMEOUT),
+];
+/// The word by which a connection that leads straight to the server is told.
+const DIRECT: &str = "taskbell.direct";
+const IS_DIRECT: &str = "SELECT COALESCE(current_setting('taskbell.direct', true), '')";
+
+/// Begins a writing transaction. Read-write whatever the default of the session is, which may date from a time when the
+/// server was a standby.
+const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
+/// Begins a look at one moment.
+const LOOK: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+/// The same behind a pooler.
+static POOLED_BEGIN: LazyLock<String> = LazyLock::new(|| bounded(BEGIN));
+static POOLED_LOOK: LazyLock<String> = LazyLock::new(|| bounded(LOOK));
+
+/// One message, and so no further round trip.
+fn bounded(begin: &str) -> String {
+    BOUNDS.iter().fold(begin.to_owned(), |sql, (name, value)| format!("{sql}; SET LOCAL {name} = '{value}'"))
+}
 
 /// How to open a database.
 #[derive(Clone)]
@@ -39,6 +69,8 @@ pub struct PostgresOptions {
     /// Holds the database's clock still, so that `clock_shift_ms` alone says what time it is, in ms since 1970: for tests
     /// that compare instants. `false` in service.
     pub clock_held: bool,
+    /// Whether a pooler was found before the server; found out by opening, `false` until then.
+    pub pooled: bool,
 }
 
 impl fmt::Debug for PostgresOptions {
@@ -57,7 +89,18 @@ impl PostgresOptions {
             acquire_timeout: ACQUIRE_TIMEOUT,
             clock_shift_ms: Arc::default(),
             clock_held: false,
+            pooled: false,
         }
+    }
+
+    /// How a writing transaction begins.
+    pub(super) fn begin(&self) -> &'static str {
+        if self.pooled { &POOLED_BEGIN } else { BEGIN }
+    }
+
+    /// How a look at one moment begins.
+    pub(super) fn look(&self) -> &'static str {
+        if self.pooled { &POOLED_LOOK } else { LOOK }
     }
 
     pub(super) fn clock(&self) -> Clock {
@@ -70,35 +113,67 @@ impl PostgresOptions {
             .url
             .parse()
             .map_err(|_| StoreError::Unavailable("the address of the database is not one of PostgreSQL".into()))?;
-        Ok(options.application_name("taskbell").statement_cache_capacity(PREPARED).options([
-            ("default_transaction_isolation", "read committed"),
-            ("statement_timeout", STATEMENT_TIMEOUT),
-            ("lock_timeout", LOCK_TIMEOUT),
-            ("idle_in_transaction_session_timeout", IDLE_TIMEOUT),
-        ]))
+        let options = options.application_name("taskbell");
+        if self.pooled {
+            return Ok(options.extra_float_digits(None));
+        }
+        let settings = [("default_transaction_isolation", "read committed"), (DIRECT, "yes")];
+        Ok(options.statement_cache_capacity(PREPARED).options(settings.into_iter().chain(BOUNDS)))
     }
 
-    /// One connection, at once or never: what is wrong is told.
-    pub(in crate::store) async fn one(&self) -> Result<PgConnection> {
-        let options = self.connect()?;
-        let server = format!("the database server at {}:{}", options.get_host(), options.get_port());
+    /// One connection, at once or never: what is wrong is told. Finds out whether a pooler stands before the server.
+    pub(in crate::store) async fn one(&mut self) -> Result<PgConnection> {
+        let mut connected = self.connected().await;
+        if !self.pooled && connected.as_ref().is_err_and(refuses_settings) {
+            self.pooled = true;
+            connected = self.connected().await;
+        }
+        let mut connection = connected.map_err(|e| self.in_words(e))?;
+        if !self.pooled {
+            // As plain text, which needs nothing prepared.
+            let row = sqlx::raw_sql(IS_DIRECT).fetch_one(&mut connection).await.map_err(fault)?;
+            self.pooled = row.try_get::<&str, _>(0).map_err(fault)?.is_empty();
+        }
+        Ok(connection)
+    }
+
+    async fn connected(&self) -> std::result::Result<PgConnection, sqlx::Error> {
+        let options = self.connect().map_err(|e| sqlx::Error::Configuration(e.to_string().into()))?;
         match tokio::time::timeout(CONNECT_TIMEOUT, PgConnection::connect_with(&options)).await {
-            Ok(Err(e)) if !matches!(e, sqlx::Error::Database(_)) => {
-                Err(StoreError::Unavailable(format!("{server} cannot be reached: {e}")))
-            }
-            Ok(connected) => connected.map_err(fault),
-            Err(_) => Err(StoreError::Unavailable(format!("{server} does not answer"))),
+            Ok(connected) => connected,
+            Err(_) => Err(sqlx::Error::PoolTimedOut),
+        }
+    }
+
+    fn in_words(&self, e: sqlx::Error) -> StoreError {
+        let options = match self.connect() {
+            Ok(options) => options,
+            Err(bad_address) => return bad_address,
+        };
+        let server = format!("the database server at {}:{}", options.get_host(), options.get_port());
+        match e {
+            sqlx::Error::Database(_) => fault(e),
+            sqlx::Error::PoolTimedOut => StoreError::Unavailable(format!("{server} does not answer")),
+            _ => StoreError::Unavailable(format!("{server} cannot be reached: {e}")),
         }
     }
 
     /// A pool that connects as it is needed.
     pub(in crate::store) fn pool(&self) -> Result<PgPool> {
+        self.pool_of(Arc::default())
+    }
+
+    /// The same, whose outdated connections are closed instead of used.
+    pub(super) fn pool_of(&self, outdated: Arc<Outdated>) -> Result<PgPool> {
         let pool = PgPoolOptions::new()
             .max_connections(self.connections)
             .acquire_timeout(self.acquire_timeout)
             .test_before_acquire(false)
-            .before_acquire(|connection, meta| {
-                Box::pin(async move { Ok(meta.idle_for < TRUSTED_IDLE || connection.ping().await.is_ok()) })
+            .before_acquire(move |connection, meta| {
+                let outdated = outdated.holds(meta.age);
+                Box::pin(
+                    async move { Ok(!outdated && (meta.idle_for < TRUSTED_IDLE || connection.ping().await.is_ok())) },
+                )
             });
         Ok(pool.connect_lazy_with(self.connect()?))
     }

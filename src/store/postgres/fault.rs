@@ -25,6 +25,17 @@ pub(super) fn at_begin(e: sqlx::Error) -> StoreError {
     }
 }
 
+/// Whether a fault says that the server takes no writes: a connection to another one may.
+pub(super) fn takes_no_writes(e: &sqlx::Error) -> bool {
+    matches!(e, sqlx::Error::Database(d) if matches!(d.code().as_deref(), Some("0A000" | "25006")))
+}
+
+/// Whether a pooler refused what a connection was to be started with.
+pub(super) fn refuses_settings(e: &sqlx::Error) -> bool {
+    matches!(e, sqlx::Error::Database(d)
+        if d.code().as_deref() == Some("08P01") && d.message().contains("startup parameter"))
+}
+
 fn of_server(state: &str, message: &str) -> StoreError {
     let text = message.to_owned();
     match state {

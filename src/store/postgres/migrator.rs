@@ -17,51 +17,54 @@ const IS_THERE: &str = "SELECT to_regclass($1) IS NOT NULL";
 
 /// A connection to a database that is up to date, or was refused in words.
 pub(in crate::store) async fn open_and_migrate(
-    options: &PostgresOptions,
+    options: &mut PostgresOptions,
     migrations: Migrations,
     mode: Mode,
     told: &mut Told<'_>,
 ) -> Result<PgConnection> {
     let mut connection = options.one().await?;
-    let encoding: String = sqlx::query_scalar(ENCODING).fetch_one(&mut connection).await.map_err(fault)?;
+    let row = sqlx::raw_sql(ENCODING).fetch_one(&mut connection).await.map_err(fault)?;
+    let encoding: String = row.try_get(0).map_err(fault)?;
     if encoding != "UTF8" {
         return Err(StoreError::Unavailable(format!(
             "the database has the encoding {encoding} and cannot hold every text: make one with ENCODING 'UTF8'"
         )));
     }
-    let mut target = PostgresTarget { connection: &mut connection, migrations };
+    let mut target = PostgresTarget { connection: &mut connection, options, migrations };
     migrations.run(&mut target, mode, told).await?;
     Ok(connection)
 }
 
 struct PostgresTarget<'a> {
     connection: &'a mut PgConnection,
+    options: &'a PostgresOptions,
     migrations: Migrations,
 }
 
 #[async_trait]
 impl Target for PostgresTarget<'_> {
     async fn applied(&mut self) -> Result<Vec<(i64, String)>> {
-        let there = sqlx::query_scalar(IS_THERE).bind(self.migrations.table()).fetch_one(&mut *self.connection).await;
-        if !there.map_err(fault)? {
+        let mut tx = self.connection.begin_with(self.options.look()).await.map_err(fault)?;
+        let there = sqlx::query_scalar(IS_THERE).bind(self.migrations.table()).persistent(false);
+        if !there.fetch_one(&mut *tx).await.map_err(fault)? {
             return Ok(Vec::new());
         }
-        let query = sqlx::query(AssertSqlSafe(self.migrations.applied()));
-        let rows = query.fetch_all(&mut *self.connection).await.map_err(fault)?;
+        let query = sqlx::query(AssertSqlSafe(self.migrations.applied())).persistent(false);
+        let rows = query.fetch_all(&mut *tx).await.map_err(fault)?;
         rows.iter().map(|r| Ok((r.try_get(0).map_err(fault)?, r.try_get(1).map_err(fault)?))).collect()
     }
 
     async fn apply(&mut self, migration: &Migration) -> Result<()> {
-        let mut tx = self.connection.begin_with(super::BEGIN).await.map_err(fault)?;
-        sqlx::query(LOCK).execute(&mut *tx).await.map_err(fault)?;
-        sqlx::query(AssertSqlSafe(self.migrations.create_table())).execute(&mut *tx).await.map_err(fault)?;
+        let mut tx = self.connection.begin_with(self.options.begin()).await.map_err(fault)?;
+        sqlx::raw_sql(LOCK).execute(&mut *tx).await.map_err(fault)?;
+        sqlx::raw_sql(AssertSqlSafe(self.migrations.create_table())).execute(&mut *tx).await.map_err(fault)?;
         // Another node may have been faster between the look and the lock.
-        let done = sqlx::query(AssertSqlSafe(self.migrations.is_applied())).bind(migration.number);
+        let done = sqlx::query(AssertSqlSafe(self.migrations.is_applied())).bind(migration.number).persistent(false);
         if done.fetch_optional(&mut *tx).await.map_err(fault)?.is_some() {
             return Ok(());
         }
         sqlx::raw_sql(migration.text).execute(&mut *tx).await.map_err(fault)?;
-        let record = sqlx::query(AssertSqlSafe(self.migrations.record()));
+        let record = sqlx::query(AssertSqlSafe(self.migrations.record())).persistent(false);
         record.bind(migration.number).bind(migration.checksum()).execute(&mut *tx).await.map_err(fault)?;
         tx.commit().await.map_err(fault)
     }

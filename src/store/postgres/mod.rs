@@ -12,6 +12,7 @@ mod channel;
 mod connect;
 mod fault;
 mod migrator;
+mod outdated;
 mod values;
 
 pub use channel::{PostgresChannel, PostgresListener};
@@ -32,16 +33,13 @@ use crate::core::time::Millis;
 use crate::store::value::values as bind;
 use async_trait::async_trait;
 use connect::Clock;
-use fault::at_begin;
 pub(super) use fault::fault;
-use sqlx::postgres::{PgPool, PgRow};
+use fault::{at_begin, takes_no_writes};
+use outdated::Outdated;
+use sqlx::postgres::{PgArguments, PgPool, PgRow};
+use sqlx::query::Query;
 use sqlx::{AssertSqlSafe, Postgres, Row as _, Transaction};
-
-/// Begins a writing transaction. Read-write whatever the default of the session is, which may date from a time when the
-/// server was a standby.
-pub(super) const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
-/// Begins a look at one moment.
-pub(super) const LOOK: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+use std::sync::Arc;
 
 /// A store on a PostgreSQL database.
 pub type PostgresStore = SqlStore<PostgresDriver>;
@@ -50,7 +48,8 @@ pub type PostgresStore = SqlStore<PostgresDriver>;
 #[derive(Debug)]
 pub struct PostgresDriver {
     pool: PgPool,
-    clock: Clock,
+    outdated: Arc<Outdated>,
+    options: PostgresOptions,
 }
 
 impl PostgresStore {
@@ -59,9 +58,15 @@ impl PostgresStore {
     /// # Errors
     /// `Unavailable` in words: the server cannot be reached, the password is wrong, the database does not exist, the user
     /// may not make tables, a newer version made them, the encoding is not UTF-8.
-    pub async fn open(options: PostgresOptions, mode: migrate::Mode, told: &mut migrate::Told<'_>) -> Result<Self> {
-        let mut connection = open_and_migrate(&options, Migrations::of_postgres(), mode, told).await?;
-        let epoch = sqlx::query_scalar(POSTGRES.epoch.as_str()).fetch_one(&mut connection).await.map_err(fault)?;
+    pub async fn open(mut options: PostgresOptions, mode: migrate::Mode, told: &mut migrate::Told<'_>) -> Result<Self> {
+        let mut connection = open_and_migrate(&mut options, Migrations::of_postgres(), mode, told).await?;
+        let row = sqlx::raw_sql(POSTGRES.epoch.as_str()).fetch_one(&mut connection).await.map_err(fault)?;
+        let epoch = row.try_get(0).map_err(fault)?;
+        if options.pooled {
+            tracing::info!(
+                "a pooler stands before the database: no statement stays prepared, and each is a transaction"
+            );
+        }
         Ok(Self::new(PostgresDriver::new(&options)?, epoch))
     }
 }
@@ -69,11 +74,18 @@ impl PostgresStore {
 impl PostgresDriver {
     /// A pool that connects as it is needed.
     pub(super) fn new(options: &PostgresOptions) -> Result<Self> {
-        Ok(Self { pool: options.pool()?, clock: options.clock() })
+        let outdated = Arc::<Outdated>::default();
+        Ok(Self { pool: options.pool_of(outdated.clone())?, outdated, options: options.clone() })
     }
 
     async fn begin_by(&self, how: &'static str) -> Result<PostgresSession> {
-        Ok(PostgresSession { tx: self.pool.begin_with(how).await.map_err(at_begin)?, clock: self.clock.clone() })
+        let begun = self.pool.begin_with(how).await.map_err(|e| {
+            if takes_no_writes(&e) {
+                self.outdated.note();
+            }
+            at_begin(e)
+        });
+        Ok(PostgresSession { tx: begun?, clock: self.options.clock(), keeps: !self.options.pooled })
     }
 }
 
@@ -81,6 +93,14 @@ impl PostgresDriver {
 pub struct PostgresSession {
     tx: Transaction<'static, Postgres>,
     clock: Clock,
+    /// Whether statements stay prepared.
+    keeps: bool,
+}
+
+impl PostgresSession {
+    fn statement(&self, sql: &'static str, values: Vec<Value>) -> Query<'static, Postgres, PgArguments> {
+        sqlx::query_with(sql, values::bound(values)).persistent(self.keeps)
+    }
 }
 
 #[async_trait]
@@ -91,17 +111,17 @@ impl Session for PostgresSession {
         if let Some(held) = self.clock.held() {
             return Ok(held);
         }
-        let row = sqlx::query(POSTGRES.now.as_str()).fetch_one(&mut *self.tx).await.map_err(fault)?;
+        let row = self.statement(&POSTGRES.now, bind![]).fetch_one(&mut *self.tx).await.map_err(fault)?;
         Ok(self.clock.shifted(row.try_get(0).map_err(fault)?))
     }
 
     async fn rows(&mut self, sql: &'static str, values: Vec<Value>) -> Result<Vec<Cells<PgRow>>> {
-        let rows = sqlx::query_with(sql, values::bound(values)).fetch_all(&mut *self.tx).await.map_err(fault)?;
+        let rows = self.statement(sql, values).fetch_all(&mut *self.tx).await.map_err(fault)?;
         Ok(Cells::of(rows, fault))
     }
 
     async fn run(&mut self, sql: &'static str, values: Vec<Value>) -> Result<u64> {
-        let done = sqlx::query_with(sql, values::bound(values)).execute(&mut *self.tx).await.map_err(fault)?;
+        let done = self.statement(sql, values).execute(&mut *self.tx).await.map_err(fault)?;
         Ok(done.rows_affected())
     }
 
@@ -114,7 +134,8 @@ impl Session for PostgresSession {
         for effect in effects {
             for row in &effect.rows {
                 let (sql, values) = values::of_business(effect.sql, row);
-                sqlx::query_with(AssertSqlSafe(sql), values).execute(&mut *self.tx).await.map_err(fault)?;
+                let query = sqlx::query_with(AssertSqlSafe(sql), values).persistent(self.keeps);
+                query.execute(&mut *self.tx).await.map_err(fault)?;
             }
         }
         Ok(())
@@ -161,22 +182,26 @@ impl Driver for PostgresDriver {
     }
 
     async fn now(&self) -> Result<Millis> {
+        if self.options.pooled {
+            return self.look().await?.now().await;
+        }
         let row = sqlx::query(POSTGRES.now.as_str()).fetch_one(&self.pool).await.map_err(fault)?;
-        Ok(self.clock.held().unwrap_or(self.clock.shifted(row.try_get(0).map_err(fault)?)))
+        let clock = self.options.clock();
+        Ok(clock.held().unwrap_or(clock.shifted(row.try_get(0).map_err(fault)?)))
     }
 
     async fn begin(&self) -> Result<PostgresSession> {
-        self.begin_by(BEGIN).await
+        self.begin_by(self.options.begin()).await
     }
 
     async fn begin_logs(&self) -> Result<PostgresSession> {
-        let mut session = self.begin_by(BEGIN).await?;
+        let mut session = self.begin_by(self.options.begin()).await?;
         session.run(&POSTGRES_LOCKS.begin_logs, bind![]).await?;
         Ok(session)
     }
 
     async fn look(&self) -> Result<PostgresSession> {
-        self.begin_by(LOOK).await
+        self.begin_by(self.options.look()).await
     }
 
     async fn rows(&self, sql: &'static str, values: Vec<Value>) -> Result<Vec<Cells<PgRow>>> {
@@ -184,13 +209,21 @@ impl Driver for PostgresDriver {
         if values.iter().any(|value| matches!(value, Value::Text(Some(text)) if text.contains('\0'))) {
             return Ok(Vec::new());
         }
+        if self.options.pooled {
+            return self.look().await?.rows(sql, values).await;
+        }
         let rows = sqlx::query_with(sql, values::bound(values)).fetch_all(&self.pool).await.map_err(fault)?;
         Ok(Cells::of(rows, fault))
     }
 
     async fn query(&self, sql: &'static str, bind: Vec<SqlValue>) -> Result<Vec<Vec<SqlValue>>> {
         let (sql, bound) = values::of_business(sql, &bind);
-        let query = sqlx::query_with(AssertSqlSafe(sql), bound);
-        query.fetch_all(&self.pool).await.map_err(fault)?.iter().map(values::business_row).collect()
+        let query = sqlx::query_with(AssertSqlSafe(sql), bound).persistent(!self.options.pooled);
+        let rows = if self.options.pooled {
+            query.fetch_all(&mut *self.look().await?.tx).await
+        } else {
+            query.fetch_all(&self.pool).await
+        };
+        rows.map_err(fault)?.iter().map(values::business_row).collect()
     }
 }
