@@ -71,6 +71,12 @@ const HEADROOM_BYTES: u64 = 512 * 1024 * 1024;
 /// How much a child steps back behind the server when both want a processor, as `nice` counts.
 const NICE: i32 = 10;
 
+/// Below this share of a processor a chunk starves, and no longer stands behind everybody.
+pub const LEAST_SHARE: f64 = 0.03;
+
+/// How long it has to have had less.
+pub const SHARE_WINDOW: Duration = Duration::from_millis(250);
+
 /// The last place at a processor.
 const LAST: i32 = 19;
 

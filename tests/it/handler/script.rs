@@ -7,6 +7,7 @@ mod fetch;
 mod field;
 mod hostile;
 mod nested;
+mod pace;
 mod pool;
 mod surface;
 mod twenty;

@@ -8,6 +8,7 @@
 use super::super::limits::{LOG_BYTES, LOG_LINES, REPORT_EVERY};
 use super::super::protocol::{self, Came, FromChild, Run};
 use super::meter::Meter;
+use super::pace::Pace;
 use super::waits::Waits;
 use super::{Inbound, Returned};
 use crate::core::progress::Reported;
@@ -36,6 +37,7 @@ pub(super) enum Woken {
 
 pub(super) struct Bridge {
     pub meter: Meter,
+    pace: Pace,
     inbox: Receiver<Inbound>,
     stop: Arc<AtomicBool>,
     out: RefCell<Stdout>,
@@ -57,6 +59,7 @@ impl Bridge {
     pub fn new(inbox: Receiver<Inbound>, stop: Arc<AtomicBool>) -> Self {
         Self {
             meter: Meter::new(),
+            pace: Pace::new(),
             inbox,
             stop,
             out: RefCell::new(io::stdout()),
@@ -83,6 +86,7 @@ impl Bridge {
 
     /// Starts a chunk and forgets the one before.
     pub fn begin(&self, run: &Run) {
+        self.pace.step_behind();
         self.meter.begin(run);
         self.open.borrow_mut().clear();
         self.aside.borrow_mut().clear();
@@ -93,8 +97,9 @@ impl Bridge {
         self.cut.set(0);
     }
 
-    /// Sends what is still held back.
+    /// Ends a chunk: sends what is still held back.
     pub fn finish(&self) {
+        self.pace.come_back();
         self.send_report();
         if self.cut.get() > 0 {
             let cut = self.cut.get();
@@ -106,6 +111,7 @@ impl Bridge {
 
     /// Called by the interpreter every so often; whether it must stop.
     pub fn tick(&self) -> bool {
+        self.pace.look();
         self.report_if_due();
         self.meter.look()
     }

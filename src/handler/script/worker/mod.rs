@@ -12,6 +12,7 @@ mod host;
 mod ids;
 mod meter;
 mod nested;
+mod pace;
 mod realm;
 mod script;
 mod shape;
