@@ -153,10 +153,10 @@ impl ChildFault {
         Self { index, reason, retryable }
     }
 
-    /// The child whose concurrency key its own parent holds: it would wait for the parent, and the parent for it.
+    /// The child whose concurrency key is held by those above it: it would wait for them, and they for it.
     #[must_use]
     pub fn behind_its_parent(index: usize) -> Self {
-        let reason = "its concurrency key is held by its parent until that one ends".to_owned();
+        let reason = "its concurrency key is held by its parent, or by one above that, until that one ends".to_owned();
         Self { index, reason, retryable: false }
     }
 

@@ -150,6 +150,8 @@ pub enum Asked {
     Refused(Refused),
     /// A resume of a task whose idempotency key has passed to a newer one.
     Superseded,
+    /// A resume of a child whose parent takes its children down: the next sweep would cancel it again.
+    ParentStopped,
     /// Not for this caller.
     NotFound,
 }

@@ -66,6 +66,7 @@ codes! {
     NotPausable "not-pausable" 409 "The task cannot be paused in its state.";
     NotResumable "not-resumable" 409 "The task cannot be resumed in its state.";
     Superseded "superseded" 409 "A newer task has taken over the idempotency key of this one.";
+    ParentStopped "parent-stopped" 409 "The task that this one is a part of has stopped. Resume that one.";
     NotRetryable "not-retryable" 409 "Only failed and cancelled tasks can be started over.";
     NotEnded "not-ended" 409 "Only ended tasks can be deleted.";
     TooLarge "too-large" 413 "The request is too large.";

@@ -193,6 +193,7 @@ pub async fn meddle(world: Arc<World>) {
                                     Asked::Done { .. } => "done",
                                     Asked::Refused(_) => "refused",
                                     Asked::Superseded => "superseded",
+                                    Asked::ParentStopped => "parent stopped",
                                     Asked::NotFound => "not found",
                                 },
                             );

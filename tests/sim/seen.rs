@@ -12,7 +12,7 @@ const CASES: &[(&str, &[&str])] = &[
         "click",
         &["created", "replayed", "skipped", "mismatch", "idempotency conflict", "concurrency conflict", "queue full"],
     ),
-    ("ask", &["done", "refused", "superseded", "not found"]),
+    ("ask", &["done", "refused", "superseded", "parent stopped", "not found"]),
     ("switch", &["off", "on", "unanswered"]),
     ("chunk", &["timeout", "lost", "handed back"]),
     ("fate", &["slow", "abort", "crash", "lost answer", "late answer", "crash after"]),

@@ -21,8 +21,12 @@ pub async fn ask(mut tx: Box<dyn Tx>, items: &[AskParams], again: bool) -> Resul
     let mut work = Work::begin(tx.as_mut()).await?;
     work.with_ancestors = again;
     let resumed: Vec<TaskId> = items.iter().filter(|i| i.ask == Ask::Resume).map(|i| i.task).collect();
-    let below = if resumed.is_empty() { Vec::new() } else { tx.fallen_below(&resumed).await? };
-    work.load_with_slots(tx.as_mut(), &[], items.iter().map(|i| i.task).chain(below.iter().copied())).await?;
+    let (below, above) = match resumed.is_empty() {
+        true => (Vec::new(), Vec::new()),
+        false => (tx.fallen_below(&resumed).await?, tx.ancestors(&resumed).await?),
+    };
+    let all = items.iter().map(|i| i.task).chain(below.iter().chain(&above).copied());
+    work.load_with_slots(tx.as_mut(), &[], all).await?;
     let mut fallen = Fallen::new();
     for child in below {
         if let Some(parent) = work.get(child).and_then(|t| t.parent) {
@@ -44,6 +48,7 @@ pub async fn ask(mut tx: Box<dyn Tx>, items: &[AskParams], again: bool) -> Resul
             Some(Ok(changed)) => Asked::Done { task: Box::new(tasks[&item.task].clone()), changed },
             Some(Err(Refusal::State(refused))) => Asked::Refused(refused),
             Some(Err(Refusal::Superseded)) => Asked::Superseded,
+            Some(Err(Refusal::ParentStopped)) => Asked::ParentStopped,
         })
         .collect();
     Ok(Written { answer, changes })
@@ -52,6 +57,7 @@ pub async fn ask(mut tx: Box<dyn Tx>, items: &[AskParams], again: bool) -> Resul
 enum Refusal {
     State(Refused),
     Superseded,
+    ParentStopped,
 }
 
 type Verdict = std::result::Result<bool, Refusal>;
@@ -66,13 +72,19 @@ async fn ask_one(tx: &mut dyn Tx, work: &mut Work, fallen: &Fallen, item: &AskPa
 }
 
 /// Resumes a task and, of a parent, the children that its end took with it or that ended it, and theirs. Refused while one
-/// of those is still stopping: it would end as cancelled, and the parent with it.
+/// of those is still stopping: it would end as cancelled, and the parent with it. Refused too for a child of a parent that
+/// takes its children down, which the next sweep would cancel again.
 async fn resume(tx: &mut dyn Tx, work: &mut Work, fallen: &Fallen, id: TaskId) -> Result<Verdict> {
     let Some(parent) = work.get(id).cloned() else { return Ok(Ok(false)) };
     let children = fallen.get(&id).map(Vec::as_slice).unwrap_or_default();
     let stopping = |child: &TaskId| work.get(*child).is_some_and(|t| t.state == State::Cancelling);
     if parent.takes_children_down() && children.iter().any(stopping) {
         return Ok(Err(Refusal::State(Refused { state: State::Cancelling, event: Event::Resume })));
+    }
+    let goes_down = parent.parent.and_then(|p| work.get(p.id)).is_some_and(Task::takes_children_down);
+    let stands = matches!(parent.state, State::Failed | State::Cancelled | State::Paused | State::Pausing);
+    if goes_down && stands && !parent.superseded {
+        return Ok(Err(Refusal::ParentStopped));
     }
     let verdict = resume_one(tx, work, id).await?;
     let mut above = vec![parent];

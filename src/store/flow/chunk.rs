@@ -17,6 +17,7 @@ use crate::core::submit::Submit;
 use crate::core::task::{Hold, State, Task};
 use serde_json::Value;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::iter::successors;
 
 /// What the database or the keys of a child did not let happen.
 enum Fault {
@@ -29,8 +30,11 @@ pub async fn commit(mut tx: Box<dyn Tx>, items: &[ChunkCommit], again: bool) -> 
     let mut work = Work::begin(tx.as_mut()).await?;
     work.with_ancestors = again;
     let children: Vec<&Submit> = items.iter().flat_map(|item| &item.children).collect();
-    let parents: Vec<TaskId> = items.iter().map(|item| item.task).collect();
+    let mut parents: Vec<TaskId> = items.iter().map(|item| item.task).collect();
     if children.iter().any(|child| child.slot.is_some()) {
+        // A child must not wait for a slot that somebody above it keeps.
+        let above = tx.ancestors(&parents).await?;
+        parents.extend(above);
         // Whether a queue is full, and who is cancelled in it, is a question to all of it.
         work.count_waiters = u32::MAX;
     }
@@ -121,7 +125,7 @@ async fn write_children(
     }
     let (mut count, mut weight) = (0, 0);
     for (index, child) in item.children.iter().enumerate() {
-        if work.get(item.task).is_some_and(|parent| holds_the_key_of(parent, child)) {
+        if key_is_held_above(work, item.task, child) {
             return Ok(Some(ChildFault::behind_its_parent(index)));
         }
         match placing.place(tx, work, child).await? {
@@ -139,11 +143,16 @@ async fn write_children(
     Ok(None)
 }
 
-/// Whether a child would wait for a slot that its parent keeps until its own end.
-fn holds_the_key_of(parent: &Task, child: &Submit) -> bool {
-    let held = parent.concurrency.as_ref().filter(|_| parent.slot_held && parent.hold() == Some(Hold::Task));
-    let wanted = child.slot.as_ref().map(|slot| &slot.concurrency).filter(|wanted| wanted.limit <= 1);
-    held.zip(wanted).is_some_and(|(held, wanted)| held.key == wanted.key)
+/// Whether a child would wait for a slot that those above it, its parent, the parent of that one and so on, keep until their
+/// own ends: they hold all that its key has.
+fn key_is_held_above(work: &Work, parent: TaskId, child: &Submit) -> bool {
+    let Some(wanted) = child.slot.as_ref().map(|slot| &slot.concurrency) else { return false };
+    let above = successors(work.get(parent), |task| task.parent.and_then(|p| work.get(p.id)));
+    let keeps = |task: &&Task| {
+        let key = task.concurrency.as_ref().filter(|_| task.slot_held && task.hold() == Some(Hold::Task));
+        key.is_some_and(|held| held.key == wanted.key)
+    };
+    above.filter(keeps).count() as u64 >= u64::from(wanted.limit.max(1))
 }
 
 /// Whether the end of a chunk commits its work. What a failed or handed back chunk wrote never happened.

@@ -59,7 +59,7 @@ pub async fn pause(
 /// Goes on from the checkpoint: a paused, failed or cancelled task.
 ///
 /// For one that has ended, the action has to be the caller's to click.
-#[utoipa::path(post, path = "/tasks/{id}/resume", operation_id = "resumeTask", tag = "tasks", params(("id" = TaskId, Path, description = "The task.")), request_body = Option<asked::ReasonBody>, responses((status = 202, body = TaskDetail, description = "The task as it is now.")), extensions(("x-codes" = json!(["not-resumable", "superseded", "unknown-action"]))))]
+#[utoipa::path(post, path = "/tasks/{id}/resume", operation_id = "resumeTask", tag = "tasks", params(("id" = TaskId, Path, description = "The task.")), request_body = Option<asked::ReasonBody>, responses((status = 202, body = TaskDetail, description = "The task as it is now.")), extensions(("x-codes" = json!(["not-resumable", "parent-stopped", "superseded", "unknown-action"]))))]
 pub async fn resume(
     State(state): State<AppState>,
     Writer(who): Writer,
@@ -89,6 +89,7 @@ async fn act(
             Ok(super::tasks::answer(StatusCode::ACCEPTED, &state.stored_detail(who, lang, &task).await?))
         }
         Asked::Refused(refused) => Err(ApiError::new(refusal).with("state", refused.state.as_str())),
+        Asked::ParentStopped => Err(ApiError::new(Code::ParentStopped)),
         Asked::Superseded => Err(ApiError::new(Code::Superseded)),
         Asked::NotFound => Err(ApiError::new(Code::NotFound)),
     }

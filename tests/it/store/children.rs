@@ -47,26 +47,26 @@ store_suite! {
 }
 
 /// A child of a claimed task.
-fn child(parent: &Claimed) -> Submit {
+pub fn child(parent: &Claimed) -> Submit {
     weighing(parent, 1)
 }
 
-fn weighing(parent: &Claimed, weight: i64) -> Submit {
+pub fn weighing(parent: &Claimed, weight: i64) -> Submit {
     let depth = parent.task.parent.map_or(0, |p| p.depth) + 1;
     Submit { parent: Some(Parent { id: parent.task.id, depth, weight }), ..click() }
 }
 
-fn wait(policy: OnFailure) -> Outcome {
+pub fn wait(policy: OnFailure) -> Outcome {
     Outcome::when_children_ended(json!({"phase": 2}), policy)
 }
 
-fn submitting(parent: &Claimed, outcome: Outcome, children: Vec<Submit>) -> ChunkCommit {
+pub fn submitting(parent: &Claimed, outcome: Outcome, children: Vec<Submit>) -> ChunkCommit {
     ChunkCommit { children, ..ended(parent, outcome) }
 }
 
 impl Fixture {
     /// A parent that waits for so many children.
-    async fn family(&self, policy: OnFailure, count: usize) -> (TaskId, Vec<TaskId>) {
+    pub async fn family(&self, policy: OnFailure, count: usize) -> (TaskId, Vec<TaskId>) {
         let id = self.new_task(click()).await;
         let parent = self.take(id).await;
         let children: Vec<Submit> = (0..count).map(|_| child(&parent)).collect();
@@ -77,7 +77,7 @@ impl Fixture {
     }
 
     /// Turns the next chunk of a task into a parent that waits for one child of its own.
-    async fn nest(&self, id: TaskId, policy: OnFailure) -> TaskId {
+    pub async fn nest(&self, id: TaskId, policy: OnFailure) -> TaskId {
         let parent = self.take(id).await;
         let grandchild = child(&parent);
         let its_id = grandchild.id;
@@ -86,7 +86,7 @@ impl Fixture {
     }
 
     /// Claims a certain task, whatever stands before it.
-    async fn take(&self, id: TaskId) -> Claimed {
+    pub async fn take(&self, id: TaskId) -> Claimed {
         let mut others = Vec::new();
         loop {
             let claimed = self.claim_one().await;
@@ -100,12 +100,12 @@ impl Fixture {
         }
     }
 
-    async fn run(&self, id: TaskId, outcome: Outcome) -> Committed {
+    pub async fn run(&self, id: TaskId, outcome: Outcome) -> Committed {
         let claimed = self.take(id).await;
         self.end(&claimed, outcome).await
     }
 
-    async fn states(&self, ids: &[TaskId]) -> Vec<State> {
+    pub async fn states(&self, ids: &[TaskId]) -> Vec<State> {
         let mut states = Vec::new();
         for id in ids {
             states.push(self.state(*id).await);
@@ -113,7 +113,7 @@ impl Fixture {
         states
     }
 
-    async fn counts(&self, id: TaskId) -> BTreeMap<State, i64> {
+    pub async fn counts(&self, id: TaskId) -> BTreeMap<State, i64> {
         self.store.family_counts(&[id]).await.unwrap().remove(&id).unwrap_or_default()
     }
 }

@@ -1,5 +1,6 @@
 //! The stores: one body of tests for each port, run on every kind of store.
 
+mod above;
 mod accounts;
 mod asking;
 mod children;
