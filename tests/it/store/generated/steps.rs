@@ -1,39 +1,38 @@
-//! Generated sequences of operations: the reference model and each database must give equal answers, changes, rows, order and
-//! errors, whatever is asked of them in whatever order. A sequence that fails is shrunk and printed.
+//! What stores are asked, drawn from numbers: clicks and children, claims of nodes and of workers outside, ends of chunks that
+//! are new, repeated or stale, what people ask, switches of packs, and time.
 
-use super::fixture::{ACTIONS, Fixture, GRACE_MS, LEASE_MS, claim_params};
-use super::invariants::all_tasks;
-use super::words::*;
-use proptest::prelude::*;
-use proptest::test_runner::{Config, TestRunner};
+use crate::store::fixture::{ACTIONS, Fixture, GRACE_MS, LEASE_MS, PACKS, claim_params};
+use crate::store::words::*;
 use serde_json::json;
-use std::fmt::{Debug, Write as _};
+use std::collections::BTreeSet;
 use taskbell::core::action::{OnConflict, Policy};
 use taskbell::core::chunk::{Outcome, Told};
-use taskbell::core::ids::{FencingToken, TaskId};
-use taskbell::core::lifecycle::Ask;
+use taskbell::core::family::{OnFailure, Parent};
+use taskbell::core::ids::{FencingToken, Head, TaskId};
+use taskbell::core::lifecycle::{Ask, ChunkEnd};
 use taskbell::core::principal::{Principal, Role};
 use taskbell::core::progress::Reported;
 use taskbell::core::submit::{KeyClaim, KeyKind, SlotClaim, Submit};
-use taskbell::core::task::{Concurrency, Hold, Rows, State};
+use taskbell::core::task::{Concurrency, Hold, RecordRef, Rows, State, Task};
+use taskbell::core::time::Millis;
 use taskbell::store::{
-    AskParams, ChunkCommit, ClaimParams, Claimed, ListParams, Mark, MarkFilter, MarkParams, Reach, RenewParams, Report,
-    SortBy, SweepParams, Written,
+    AskParams, ChunkCommit, ClaimParams, Claimed, Mark, MarkFilter, MarkParams, PackLoaded, PackSwitch, RenewLent,
+    RenewParams, Report, Seats, SweepParams,
 };
 
-/// How long the longest sequence is.
-const LONGEST: usize = 60;
+/// How many kinds of steps there are.
+pub const KINDS: u8 = 20;
 
 /// Choices out of one drawn number, so that a shrunk sequence keeps what its remaining steps do.
-struct Dice(u64);
+pub struct Dice(pub u64);
 
 impl Dice {
-    fn of(&mut self, count: u64) -> u64 {
+    pub fn of(&mut self, count: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % count
     }
 
-    fn one<T: Clone>(&mut self, choices: &[T]) -> T {
+    pub fn one<T: Clone>(&mut self, choices: &[T]) -> T {
         choices[self.of(choices.len() as u64) as usize].clone()
     }
 
@@ -44,13 +43,19 @@ impl Dice {
 
 /// What both stores are asked.
 #[derive(Clone, Debug)]
-enum Step {
+pub enum Step {
     Submit(Vec<Submit>),
     SubmitAgain(Vec<Submit>),
     Claim(ClaimParams),
     Commit(Vec<ChunkCommit>),
     Report(Vec<Report>),
     Renew(RenewParams),
+    RenewLent(RenewLent),
+    RollUp(Vec<TaskId>),
+    RegisterPacks(Vec<PackLoaded>),
+    SwitchPack(PackSwitch),
+    SettlePacks(usize),
+    NoteAsks(Vec<(String, String)>),
     Sweep(SweepParams),
     Ask(Vec<AskParams>),
     Delete(Principal, Vec<TaskId>),
@@ -60,14 +65,15 @@ enum Step {
 
 /// What the steps so far have made, to draw from.
 #[derive(Default)]
-struct Known {
-    ids: Vec<TaskId>,
+pub struct Known {
+    /// Every id that was given away, whether it became a task or not.
+    pub ids: Vec<TaskId>,
     /// The last batch of clicks.
     clicks: Vec<Submit>,
-    claimed: Vec<Claimed>,
+    pub claimed: Vec<Claimed>,
 }
 
-fn people() -> Vec<Principal> {
+pub fn people() -> Vec<Principal> {
     vec![
         bob(),
         bob(),
@@ -90,8 +96,12 @@ impl Known {
         (!self.claimed.is_empty()).then(|| dice.one(&self.claimed[recent..]))
     }
 
-    fn click(&mut self, dice: &mut Dice, now: taskbell::core::time::Millis) -> Submit {
+    fn click(&mut self, dice: &mut Dice, now: Millis) -> Submit {
         let caller = dice.one(&people()[..6]);
+        self.click_of(&caller, dice, now)
+    }
+
+    fn click_of(&mut self, caller: &Principal, dice: &mut Dice, now: Millis) -> Submit {
         let mut keys = Vec::new();
         for kind in [KeyKind::Caller, KeyKind::Fields] {
             if dice.of(3) == 0 {
@@ -122,36 +132,55 @@ impl Known {
             run_at: dice.one(&[None, None, None, Some(now.plus(1_000)), Some(now.plus(60_000))]),
             undo_window_ms: dice.one(&[0, 0, 0, 5_000]),
             timeout_ms: dice.one(&[None, None, Some(90_000)]),
-            ..by(&caller)
+            pack: dice.one(&[None, None, Some("stock".to_owned()), Some("till".to_owned())]),
+            ..by(caller)
         }
     }
 
-    fn commit(&self, dice: &mut Dice) -> Option<ChunkCommit> {
+    /// A child of the task that was claimed, as its chunk submits it.
+    fn child(&mut self, parent: &Task, dice: &mut Dice, now: Millis) -> Submit {
+        let owner = principal(&parent.tenant, &parent.owner, Role::User);
+        let depth = parent.parent.map_or(0, |p| p.depth) + 1;
+        let weight = dice.one(&[1, 1, 3]);
+        Submit { parent: Some(Parent { id: parent.id, depth, weight }), ..self.click_of(&owner, dice, now) }
+    }
+
+    fn commit(&mut self, dice: &mut Dice, now: Millis) -> Option<ChunkCommit> {
         let claimed = self.claim(dice)?;
         let report =
             dice.one(&[json!({}), json!({"current": 7}), json!({"current": 3, "total": 9}), json!({"total": 20})]);
+        let waits = [None, None, Some(OnFailure::Fail), Some(OnFailure::Ignore), Some(OnFailure::Collect)];
         let told = Told {
             report: Reported::parse(&report).unwrap(),
             rows: Rows { ok: 1, ..Rows::default() },
+            wait: dice.one(&waits),
             ..Told::default()
         };
         let checkpoint = dice.one(&[None, Some(json!({"n": 1})), Some(json!({"n": 2}))]);
         let delay_ms = dice.one(&[0, 0, 1_000]);
         let outcome = match dice.of(8) {
             0..4 => Outcome::More { checkpoint, delay_ms, told },
-            4 => Outcome::Done { result: checkpoint, told },
+            4 => Outcome::Done { result: checkpoint, told: Told { wait: None, ..told } },
             5 => gives_up(),
             _ => throws(),
         };
-        let item = if dice.of(9) == 0 { handed_back(&claimed) } else { ended(&claimed, outcome) };
+        let item = match dice.of(12) {
+            0 => handed_back(&claimed),
+            1 => ChunkCommit { end: ChunkEnd::Undelivered, ..handed_back(&claimed) },
+            _ => ended(&claimed, outcome),
+        };
+        let count = if matches!(item.end, ChunkEnd::Answered(_)) { dice.one(&[0, 0, 1, 2]) } else { 0 };
+        let children = (0..count).map(|_| self.child(&claimed.task, dice, now)).collect();
         Some(ChunkCommit {
+            children,
             chunk: item.chunk + dice.one(&[0, 0, 0, 0, 1, -1]),
             continue_for_ms: dice.one(&[None, Some(LEASE_MS)]),
             ..item
         })
     }
 
-    fn step(&mut self, kind: u8, entropy: u64, f: &Fixture) -> Step {
+    /// The next step of a kind below [`KINDS`].
+    pub fn step(&mut self, kind: u8, entropy: u64, f: &Fixture) -> Step {
         let dice = &mut Dice(entropy);
         let several = 1 + dice.of(3);
         match kind {
@@ -163,11 +192,15 @@ impl Known {
             2 | 3 => Step::Claim(ClaimParams {
                 tenants: dice.one(&[Vec::new(), Vec::new(), vec!["acme".to_owned()]]),
                 actions: ACTIONS[..2 + dice.of(2) as usize].iter().map(ToString::to_string).collect(),
-                packs: Vec::new(),
+                packs: dice.one(&[Vec::new(), vec!["stock".to_owned()], PACKS.map(str::to_owned).to_vec()]),
+                seats: (dice.of(3) == 0).then(|| Seats {
+                    holders: (0..several).map(|n| format!("worker:{n}")).collect(),
+                    chunk_ms: ACTIONS.map(|action| (action.to_owned(), dice.one(&[5_000, 90_000]))).into(),
+                }),
                 after_tenant: dice.one(&[None, Some("acme".to_owned()), Some("zzz".to_owned())]),
                 ..claim_params(dice.one(&["n1", "n2"]), several as usize)
             }),
-            4..=6 => Step::Commit((0..several).filter_map(|_| self.commit(dice)).collect()),
+            4..=6 => Step::Commit((0..several).filter_map(|_| self.commit(dice, f.now())).collect()),
             7 => {
                 let report = |dice: &mut Dice| {
                     let claimed = self.claim(dice)?;
@@ -182,6 +215,10 @@ impl Known {
                 let mut held: Vec<(TaskId, FencingToken)> =
                     (0..several).filter_map(|_| self.claim(dice)).map(|c| (c.task.id, c.task.fencing_token)).collect();
                 held.dedup();
+                if dice.of(3) == 0 {
+                    let tenant = dice.one(&[None, Some("acme".to_owned()), Some("globex".to_owned())]);
+                    return Step::RenewLent(RenewLent { tenant, held, lease_ms: LEASE_MS });
+                }
                 Step::Renew(RenewParams { node: dice.one(&["n1", "n2"]).into(), held, lease_ms: LEASE_MS })
             }
             9 => Step::Sweep(SweepParams {
@@ -206,19 +243,33 @@ impl Known {
                 owner: dice.one(&["bob", "alice"]).into(),
                 mark: dice.one(&[Mark::Seen, Mark::Read, Mark::Archived]),
                 ids: (0..dice.of(3)).map(|_| self.id(dice)).collect(),
-                up_to: dice.one(&[None, Some(taskbell::core::ids::Head(9))]),
+                up_to: dice.one(&[None, Some(Head(9))]),
                 filter: MarkFilter {
                     states: dice.one(&[Vec::new(), vec![State::Failed, State::Succeeded]]),
                     action: dice.one(&[None, Some("sync".to_owned())]),
-                    record: dice.one(&[
-                        None,
-                        Some(taskbell::core::task::RecordRef { kind: "customer".into(), id: "42".into() }),
-                    ]),
+                    record: dice.one(&[None, Some(RecordRef { kind: "customer".into(), id: "42".into() })]),
                     text: dice.one(&[None, Some("SYN".to_owned())]),
-                    from: dice.one(&[None, Some(taskbell::core::time::Millis(0))]),
-                    to: dice.one(&[None, Some(taskbell::core::time::Millis(i64::MAX))]),
+                    from: dice.one(&[None, Some(Millis(0))]),
+                    to: dice.one(&[None, Some(Millis(i64::MAX))]),
                 },
             }),
+            14 => match dice.of(6) {
+                0 => Step::RegisterPacks(vec![PackLoaded {
+                    name: dice.one(&PACKS).into(),
+                    version: dice.one(&["1.0.0", "1.1.0"]).into(),
+                    serial: dice.of(3) == 0,
+                }]),
+                1..4 => Step::SwitchPack(PackSwitch {
+                    name: dice.one(&["stock", "till", "nobody"]).into(),
+                    paused: dice.of(2) == 0,
+                    by: "olga".into(),
+                }),
+                _ => Step::SettlePacks(several as usize),
+            },
+            15 => match dice.of(3) {
+                0 => Step::NoteAsks(vec![(dice.one(&["acme", "*"]).into(), dice.one(&ACTIONS).into())]),
+                _ => Step::RollUp((0..several).map(|_| self.id(dice)).collect::<BTreeSet<_>>().into_iter().collect()),
+            },
             _ => Step::Pass(dice.one(&[1, 500, 1_000, 5_000, 11_000, 31_000, 61_000, 100_000])),
         }
     }
@@ -227,101 +278,4 @@ impl Known {
 /// The n-th id, the same in every run.
 fn numbered(n: usize) -> TaskId {
     format!("01930000-0000-7000-8000-{n:012x}").parse().unwrap()
-}
-
-fn shown<T: Debug>(f: &Fixture, written: taskbell::store::Result<Written<T>>) -> String {
-    match written {
-        Ok(written) => {
-            let changes = format!("{:?}", written.changes);
-            format!("{:?}\n{changes}", f.heard(written))
-        }
-        Err(e) => format!("{:?}", std::mem::discriminant(&e)),
-    }
-}
-
-/// Does a step, and answers with all that the store said.
-async fn take(f: &Fixture, step: Step, known: Option<&mut Known>) -> String {
-    match step {
-        Step::Submit(items) => shown(f, f.store.submit(items).await),
-        Step::SubmitAgain(items) => shown(f, f.store.submit_again(items).await),
-        Step::Claim(params) => {
-            let written = f.store.claim(params).await;
-            if let (Some(known), Ok(written)) = (known, &written) {
-                known.claimed.extend(written.answer.iter().cloned());
-            }
-            shown(f, written)
-        }
-        Step::Commit(items) => shown(f, f.store.commit(items).await),
-        Step::Report(items) => shown(f, f.store.report(items).await),
-        Step::Renew(params) => format!("{:?}", f.store.renew(params).await),
-        Step::Sweep(params) => shown(f, f.store.sweep(params).await),
-        Step::Ask(items) => shown(f, f.store.ask(items).await),
-        Step::Delete(who, ids) => shown(f, f.store.delete(&who, ids).await),
-        Step::Mark(params) => shown(f, f.store.mark(params).await),
-        Step::Pass(ms) => {
-            f.pass(ms);
-            String::new()
-        }
-    }
-}
-
-/// All that can be read.
-async fn everything(f: &Fixture, ids: &[TaskId]) -> String {
-    let mut all = String::new();
-    for task in all_tasks(f.store.as_ref()).await {
-        let (documents, events) = (f.store.documents(task.id).await, f.store.events(task.id, 0, 1_000).await);
-        let points = f.store.points(task.id).await;
-        writeln!(all, "{task:?}\n{documents:?}\n{events:?}\n{points:?}").unwrap();
-    }
-    writeln!(all, "{:?} {:?}", f.store.positions(ids).await, f.store.next_due().await).unwrap();
-    for who in people() {
-        let center = f.store.center(&who.tenant, &who.user).await;
-        writeln!(all, "{center:?} {:?}", f.store.counts(&Reach::of(&who), true).await).unwrap();
-        for (sort, descending) in [(SortBy::UpdatedAt, true), (SortBy::FinishedAt, false), (SortBy::Priority, true)] {
-            let text = Some("title %".to_owned());
-            let params =
-                ListParams { reach: Reach::of(&who), text, sort, descending, limit: 7, ..ListParams::default() };
-            writeln!(all, "{:?}", f.store.list(params).await).unwrap();
-        }
-        writeln!(all, "{:?}", f.store.usual(&who.tenant, "import").await).unwrap();
-    }
-    all
-}
-
-async fn both_agree(steps: Vec<(u8, u64)>, database: Fixture) {
-    let model = Fixture::memory();
-    let mut known = Known::default();
-    for (n, (kind, entropy)) in steps.into_iter().enumerate() {
-        let step = known.step(kind, entropy, &model);
-        let said = take(&model, step.clone(), Some(&mut known)).await;
-        assert_eq!(take(&database, step.clone(), None).await, said, "step {n}: {step:#?}");
-    }
-    assert_eq!(everything(&database, &known.ids).await, everything(&model, &known.ids).await);
-    model.check().await;
-    database.check().await;
-}
-
-fn agrees_on_every_sequence(sequences: u32, open: impl AsyncFn() -> Fixture) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let config = Config { cases: sequences, failure_persistence: None, max_shrink_iters: 2_000, ..Config::default() };
-    let steps = prop::collection::vec((0..17_u8, any::<u64>()), 1..=LONGEST);
-    let agreed = TestRunner::new(config).run(&steps, |steps| {
-        runtime.block_on(async { both_agree(steps, open().await).await });
-        Ok(())
-    });
-    if let Err(fault) = agreed {
-        panic!("{fault}");
-    }
-}
-
-#[test]
-fn the_model_and_sqlite_agree_on_every_sequence_of_operations() {
-    agrees_on_every_sequence(200, Fixture::sqlite);
-}
-
-#[test]
-fn the_model_and_postgres_agree_on_every_sequence_of_operations() {
-    // A round trip for each statement takes its time.
-    let sequences = if std::env::var("TASKBELL_TEST_LONG").is_ok_and(|v| v == "1") { 200 } else { 25 };
-    agrees_on_every_sequence(sequences, Fixture::postgres);
 }
