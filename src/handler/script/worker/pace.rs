@@ -13,8 +13,8 @@
 use super::super::limits::{LEAST_SHARE, SHARE_WINDOW};
 use rustix::process::{getpriority_process, setpriority_process};
 use std::cell::Cell;
-use std::fs;
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 use thread_priority::{
     NormalThreadSchedulePolicy as Policy, ThreadPriority, ThreadSchedulePolicy, set_thread_priority_and_policy,
     thread_native_id,
@@ -49,8 +49,10 @@ impl Pace {
         }
     }
 
-    /// Comes back if hardly anything was left for this thread.
+    /// Lets go of the processor for whoever waits for it, and comes back if hardly anything was left for this thread.
     pub fn look(&self) {
+        // Some kernels let who was woken from another processor wait for the next tick; any call of the system is soon enough.
+        thread::yield_now();
         let passed = self.looked_at.get().elapsed();
         if !self.behind.get() || passed < SHARE_WINDOW {
             return;
