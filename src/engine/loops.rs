@@ -20,7 +20,9 @@ use tokio::sync::Notify;
 use tokio_util::task::AbortOnDropHandle;
 
 /// The most chunks of one claim.
-const CLAIM_AT_ONCE: usize = 100;
+const CLAIM_AT_ONCE: usize = 512;
+/// With so many free places, and at least half of all, a claim does not wait for the commit that is under way.
+const CLAIM_BESIDE: usize = 64;
 /// How often files whose time is over are looked for.
 const CLEAN_EVERY: Duration = Duration::from_secs(60);
 /// Before a loop that broke down is started again.
@@ -67,10 +69,13 @@ enum Places {
     Left,
 }
 
-/// One claim, in its turn: as many chunks as places are free when it comes.
+/// One claim: as many chunks as places are free. In its turn, so that it finds the places which the commit under way frees;
+/// but where a database has more than one writer and there is much to fill, beside it.
 async fn fill_places(engine: &Arc<Inner>, after_tenant: &mut Option<String>) -> Places {
-    let _turn = engine.turn.take().await;
-    let free = engine.settings.parallelism.saturating_sub(engine.running.count()).min(CLAIM_AT_ONCE);
+    let free = || engine.settings.parallelism.saturating_sub(engine.running.count()).min(CLAIM_AT_ONCE);
+    let much = free() >= CLAIM_BESIDE.max(engine.settings.parallelism / 2);
+    let _turn = if much && !engine.store.capabilities().single_process { None } else { Some(engine.turn.take().await) };
+    let free = free();
     if free == 0 || engine.draining() {
         return Places::Taken;
     }

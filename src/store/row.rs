@@ -14,7 +14,8 @@ use crate::core::progress::Progress;
 use crate::core::task::{Concurrency, Hold, RecordRef, Rows, State, StopRequest, Task, TimelineEvent, WaitReason};
 use crate::core::time::Millis;
 
-/// The columns of a task, in the order in which statements name them. The first fifteen never change after the insert.
+/// The columns of a task, in the order in which statements name them. The first fifteen never change after the insert; the
+/// next ones change where somebody or something interferes, and the last [`OFTEN`] as a task goes its way.
 pub(crate) const COLUMNS: &[(&str, Kind)] = &[
     ("id", Text),
     ("tenant", Text),
@@ -31,64 +32,67 @@ pub(crate) const COLUMNS: &[(&str, Kind)] = &[
     ("parent", Text),
     ("depth", Int),
     ("weight", Int),
-    ("state", Text),
-    ("revision", Int),
-    ("head", Int),
     ("suppressed", Int),
     ("superseded", Int),
     ("concurrency_key", Text),
     ("concurrency_limit", Int),
     ("concurrency_hold", Text),
-    ("slot_held", Int),
     ("gated", Int),
     ("priority", Int),
     ("run_at", Int),
-    ("due_at", Int),
-    ("started_at", Int),
-    ("finished_at", Int),
-    ("updated_at", Int),
     ("attempts", Int),
     ("max_attempts", Int),
     ("failures", Int),
-    ("chunks", Int),
-    ("idle_chunks", Int),
-    ("checkpoint_hash", Int),
     ("reclaims", Int),
     ("takeovers", Int),
-    ("fencing_token", Int),
-    ("lease_owner", Text),
-    ("lease_until", Int),
     ("chunk_until", Int),
     ("timeout_ms", Int),
-    ("deadline", Int),
-    ("wait", Text),
     ("blocked_by", Text),
     ("stop_actor", Text),
     ("stop_reason", Text),
     ("stop_at", Int),
-    ("progress_current", Int),
-    ("progress_total", Int),
     ("progress_unit", Text),
     ("progress_phase", Text),
-    ("progress_message", Text),
-    ("progress_at", Int),
-    ("estimator", Text),
     ("rows_ok", Int),
     ("rows_skipped", Int),
     ("rows_failed", Int),
     ("warnings", Text),
     ("error", Text),
-    ("has_result", Int),
     ("seen_at", Int),
     ("read_at", Int),
     ("archived_at", Int),
-    ("event_count", Int),
     ("awaits", Text),
     ("family", Text),
+    ("state", Text),
+    ("revision", Int),
+    ("head", Int),
+    ("slot_held", Int),
+    ("due_at", Int),
+    ("started_at", Int),
+    ("finished_at", Int),
+    ("updated_at", Int),
+    ("chunks", Int),
+    ("idle_chunks", Int),
+    ("checkpoint_hash", Int),
+    ("fencing_token", Int),
+    ("lease_owner", Text),
+    ("lease_until", Int),
+    ("deadline", Int),
+    ("wait", Text),
+    ("progress_current", Int),
+    ("progress_total", Int),
+    ("progress_message", Text),
+    ("progress_at", Int),
+    ("estimator", Text),
+    ("has_result", Int),
+    ("event_count", Int),
 ];
 
 /// How many of [`COLUMNS`] never change.
 pub(crate) const FIXED: usize = 15;
+
+/// How many of [`COLUMNS`], from the end, change as a task goes its way: with a claim, a report, or a chunk that ends well.
+pub(crate) const OFTEN: usize = 23;
 
 /// Columns that are derived at each write and read by indexes only.
 pub(crate) const DERIVED: &[(&str, Kind)] = &[("claimable", Int), ("rank", Int), ("active", Int)];
@@ -111,74 +115,106 @@ pub(crate) fn encode_new(task: &Task, to: &mut Batch) {
     to.text(parent.map(|p| p.id.to_string()).as_deref());
     to.int(parent.map(|p| p.depth));
     to.int(parent.map(|p| p.weight));
-    encode_rest(task, to);
+    encode_seldom(task, to);
+    encode_often(task, to);
 }
 
 /// Writes the id and then all that may change.
 pub(crate) fn encode_changed(task: &Task, to: &mut Batch) {
     to.text(Some(&task.id.to_string()));
-    encode_rest(task, to);
+    encode_seldom(task, to);
+    encode_often(task, to);
 }
 
-/// The columns after the first [`FIXED`].
-fn encode_rest(task: &Task, to: &mut Batch) {
+/// Writes the id and then what changes as a task goes its way.
+pub(crate) fn encode_advanced(task: &Task, to: &mut Batch) {
+    to.text(Some(&task.id.to_string()));
+    encode_often(task, to);
+}
+
+/// Whether nothing has changed of a task but what [`encode_advanced`] writes.
+pub(crate) fn only_advanced(before: &Task, after: &Task) -> bool {
+    let marks = |t: &Task| (t.seen_at, t.read_at, t.archived_at);
+    let counts = |t: &Task| (t.attempts, t.failures, t.reclaims, t.takeovers, t.max_attempts, t.suppressed);
+    let terms =
+        |t: &Task| (t.priority, t.run_at, t.timeout_ms, t.chunk_until, t.superseded, t.gated, t.blocked_by, t.awaits);
+    marks(before) == marks(after)
+        && counts(before) == counts(after)
+        && terms(before) == terms(after)
+        && before.rows == after.rows
+        && before.concurrency == after.concurrency
+        && before.stop == after.stop
+        && before.progress.unit == after.progress.unit
+        && before.progress.phase == after.progress.phase
+        && before.warnings == after.warnings
+        && before.error == after.error
+        && before.family == after.family
+}
+
+/// The columns between the first [`FIXED`] and the last [`OFTEN`].
+fn encode_seldom(task: &Task, to: &mut Batch) {
     let ms = |at: Option<Millis>| at.map(|m| m.0);
-    to.text(Some(task.state.as_str()));
-    to.int(Some(task.revision.0));
-    to.int(Some(task.head.0));
+    let (concurrency, progress) = (task.concurrency.as_ref(), &task.progress);
     to.int(Some(task.suppressed));
     to.int(Some(task.superseded.into()));
-    let concurrency = task.concurrency.as_ref();
     to.text(concurrency.map(|c| c.key.as_str()));
     to.int(concurrency.map(|c| c.limit.into()));
     to.text(concurrency.map(|c| if c.hold == Hold::Task { "task" } else { "chunk" }));
-    to.int(Some(task.slot_held.into()));
     to.int(Some(task.gated.into()));
     to.int(Some(task.priority.into()));
     to.int(Some(task.run_at.0));
-    to.int(Some(task.due_at.0));
-    to.int(ms(task.started_at));
-    to.int(ms(task.finished_at));
-    to.int(Some(task.updated_at.0));
     to.int(Some(task.attempts.into()));
     to.int(Some(task.max_attempts.into()));
     to.int(Some(task.failures.into()));
-    to.int(Some(task.chunks));
-    to.int(Some(task.idle_chunks));
-    to.int(task.checkpoint_hash);
     to.int(Some(task.reclaims));
     to.int(Some(task.takeovers));
-    to.int(Some(task.fencing_token.0));
-    to.text(task.lease_owner.as_deref());
-    to.int(ms(task.lease_until));
     to.int(ms(task.chunk_until));
     to.int(task.timeout_ms);
-    to.int(ms(task.deadline));
-    to.text(task.wait.map(WaitReason::as_str));
     to.text(task.blocked_by.map(|id| id.to_string()).as_deref());
     to.text(task.stop.as_ref().map(|s| s.actor.as_str()));
     to.text(task.stop.as_ref().and_then(|s| s.reason.as_deref()));
     to.int(task.stop.as_ref().map(|s| s.at.0));
-    let progress = &task.progress;
-    to.int(Some(progress.current));
-    to.int(progress.total);
     to.text(progress.unit.as_deref());
     to.text(progress.phase.as_deref());
-    to.text(progress.message.as_deref());
-    to.int(ms(progress.updated_at));
-    to.text(Some(&json_text(&task.estimator)));
     to.int(Some(task.rows.ok));
     to.int(Some(task.rows.skipped));
     to.int(Some(task.rows.failed));
     to.text(Some(&json_text(&task.warnings)));
     to.text(task.error.as_ref().map(json_text).as_deref());
-    to.int(Some(task.has_result.into()));
     to.int(ms(task.seen_at));
     to.int(ms(task.read_at));
     to.int(ms(task.archived_at));
-    to.int(Some(task.event_count));
     to.text(task.awaits.map(OnFailure::as_str));
     to.text(task.family.as_ref().map(json_text).as_deref());
+}
+
+/// The last [`OFTEN`] columns and those of [`DERIVED`].
+fn encode_often(task: &Task, to: &mut Batch) {
+    let ms = |at: Option<Millis>| at.map(|m| m.0);
+    let progress = &task.progress;
+    to.text(Some(task.state.as_str()));
+    to.int(Some(task.revision.0));
+    to.int(Some(task.head.0));
+    to.int(Some(task.slot_held.into()));
+    to.int(Some(task.due_at.0));
+    to.int(ms(task.started_at));
+    to.int(ms(task.finished_at));
+    to.int(Some(task.updated_at.0));
+    to.int(Some(task.chunks));
+    to.int(Some(task.idle_chunks));
+    to.int(task.checkpoint_hash);
+    to.int(Some(task.fencing_token.0));
+    to.text(task.lease_owner.as_deref());
+    to.int(ms(task.lease_until));
+    to.int(ms(task.deadline));
+    to.text(task.wait.map(WaitReason::as_str));
+    to.int(Some(progress.current));
+    to.int(progress.total);
+    to.text(progress.message.as_deref());
+    to.int(ms(progress.updated_at));
+    to.text(Some(&json_text(&task.estimator)));
+    to.int(Some(task.has_result.into()));
+    to.int(Some(task.event_count));
     to.int(Some(task.claimable().into()));
     to.int(Some(task.rank()));
     to.int(Some((!task.state.is_final()).into()));
@@ -242,9 +278,6 @@ pub(crate) fn decode(row: &mut impl Columns) -> Result<Task> {
     let retry_of = row.text()?.as_deref().map(task_id).transpose()?;
     let pack = row.text()?;
     let parent = decode_parent(row)?;
-    let state = row.text()?.as_deref().and_then(State::parse).ok_or_else(|| corrupt("state"))?;
-    let revision = Revision(need(row.int()?, "revision")?);
-    let head = Head(need(row.int()?, "head")?);
     let suppressed = need(row.int()?, "suppressed")?;
     let superseded = row.int()? == Some(1);
     let concurrency = match (row.text()?, row.int()?, row.text()?) {
@@ -255,6 +288,29 @@ pub(crate) fn decode(row: &mut impl Columns) -> Result<Task> {
         }),
         _ => None,
     };
+    let gated = row.int()? == Some(1);
+    let priority = i32::try_from(need(row.int()?, "priority")?).map_err(|_| corrupt("priority"))?;
+    let run_at = Millis(need(row.int()?, "run_at")?);
+    let attempts = count32(row.int()?, "attempts")?;
+    let max_attempts = count32(row.int()?, "max_attempts")?;
+    let failures = count32(row.int()?, "failures")?;
+    let reclaims = need(row.int()?, "reclaims")?;
+    let takeovers = need(row.int()?, "takeovers")?;
+    let chunk_until = row.int()?.map(Millis);
+    let timeout_ms = row.int()?;
+    let blocked_by = row.text()?.as_deref().map(task_id).transpose()?;
+    let stop = decode_stop(row)?;
+    let (unit, phase) = (row.text()?, row.text()?);
+    let rows = Rows {
+        ok: need(row.int()?, "rows_ok")?,
+        skipped: need(row.int()?, "rows_skipped")?,
+        failed: need(row.int()?, "rows_failed")?,
+    };
+    let warnings = from_json(row.text()?.as_deref().unwrap_or("[]"), "warnings")?;
+    let error = row.text()?.map(|t| from_json(&t, "error")).transpose()?;
+    let (seen_at, read_at, archived_at) = (row.int()?.map(Millis), row.int()?.map(Millis), row.int()?.map(Millis));
+    let awaits = row.text()?.map(|word| need(OnFailure::parse(&word), "awaits")).transpose()?;
+    let family = row.text()?.map(|t| from_json(&t, "family")).transpose()?;
     Ok(Task {
         id,
         tenant,
@@ -268,60 +324,56 @@ pub(crate) fn decode(row: &mut impl Columns) -> Result<Task> {
         retry_of,
         pack,
         parent,
-        state,
-        revision,
-        head,
         suppressed,
         superseded,
         concurrency,
+        gated,
+        priority,
+        run_at,
+        attempts,
+        max_attempts,
+        failures,
+        reclaims,
+        takeovers,
+        chunk_until,
+        timeout_ms,
+        blocked_by,
+        stop,
+        rows,
+        warnings,
+        error,
+        seen_at,
+        read_at,
+        archived_at,
+        awaits,
+        family,
+        state: row.text()?.as_deref().and_then(State::parse).ok_or_else(|| corrupt("state"))?,
+        revision: Revision(need(row.int()?, "revision")?),
+        head: Head(need(row.int()?, "head")?),
         slot_held: row.int()? == Some(1),
-        gated: row.int()? == Some(1),
-        priority: i32::try_from(need(row.int()?, "priority")?).map_err(|_| corrupt("priority"))?,
-        run_at: Millis(need(row.int()?, "run_at")?),
         due_at: Millis(need(row.int()?, "due_at")?),
         started_at: row.int()?.map(Millis),
         finished_at: row.int()?.map(Millis),
         updated_at: Millis(need(row.int()?, "updated_at")?),
-        attempts: count32(row.int()?, "attempts")?,
-        max_attempts: count32(row.int()?, "max_attempts")?,
-        failures: count32(row.int()?, "failures")?,
         chunks: need(row.int()?, "chunks")?,
         idle_chunks: need(row.int()?, "idle_chunks")?,
         checkpoint_hash: row.int()?,
-        reclaims: need(row.int()?, "reclaims")?,
-        takeovers: need(row.int()?, "takeovers")?,
         fencing_token: FencingToken(need(row.int()?, "fencing_token")?),
         lease_owner: row.text()?,
         lease_until: row.int()?.map(Millis),
-        chunk_until: row.int()?.map(Millis),
-        timeout_ms: row.int()?,
         deadline: row.int()?.map(Millis),
         wait: row.text()?.as_deref().map(WaitReason::parse),
-        blocked_by: row.text()?.as_deref().map(task_id).transpose()?,
-        stop: decode_stop(row)?,
         progress: Progress {
             current: need(row.int()?, "progress_current")?,
             total: row.int()?,
-            unit: row.text()?,
-            phase: row.text()?,
+            unit,
+            phase,
             message: row.text()?,
             updated_at: row.int()?.map(Millis),
         },
         estimator: from_json(row.text()?.as_deref().unwrap_or("{}"), "estimator")?,
-        rows: Rows {
-            ok: need(row.int()?, "rows_ok")?,
-            skipped: need(row.int()?, "rows_skipped")?,
-            failed: need(row.int()?, "rows_failed")?,
-        },
-        warnings: from_json(row.text()?.as_deref().unwrap_or("[]"), "warnings")?,
-        error: row.text()?.map(|t| from_json(&t, "error")).transpose()?,
         has_result: row.int()? == Some(1),
-        seen_at: row.int()?.map(Millis),
-        read_at: row.int()?.map(Millis),
-        archived_at: row.int()?.map(Millis),
         event_count: need(row.int()?, "event_count")?,
-        awaits: row.text()?.map(|word| need(OnFailure::parse(&word), "awaits")).transpose()?,
-        family: row.text()?.map(|t| from_json(&t, "family")).transpose()?,
     })
 }
 

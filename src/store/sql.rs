@@ -4,7 +4,7 @@
 //! its own than the words of its [`Dialect`]. Marks that begin with `@` are filled from that, from the one list of columns
 //! ([`super::row::COLUMNS`]) and from enums, never from a request. A test prepares every statement on its database.
 
-use super::row::{COLUMNS, DERIVED, EVENT_COLUMNS, FIXED, POINT_COLUMNS};
+use super::row::{COLUMNS, DERIVED, EVENT_COLUMNS, FIXED, OFTEN, POINT_COLUMNS};
 use super::value::Kind;
 use super::{ListParams, Reach, SortBy};
 use std::sync::LazyLock;
@@ -108,6 +108,7 @@ catalogue! {
         key_waiters: common,
         last_asks: common,
         lock_free_tasks: common,
+        lock_marks: common,
         lock_tasks: common,
         markable_by_id: own,
         markable_count: common,
@@ -155,6 +156,7 @@ catalogue! {
         counts_marks: common,
     }
     batched {
+        advance_tasks: [&COLUMNS[..1], &COLUMNS[COLUMNS.len() - OFTEN..], DERIVED].concat(),
         append_events: EVENT_COLUMNS.to_vec(),
         insert_tasks: [COLUMNS, DERIVED].concat(),
         put_documents: [("task_id", Kind::Text), ("kind", Kind::Text), ("body", Kind::Text)],
@@ -319,7 +321,10 @@ impl Dialect {
     pub(super) fn fill(&self, text: &str) -> String {
         let all = || COLUMNS.iter().chain(DERIVED);
         let names = |columns: &[(&str, Kind)]| columns.iter().map(|c| c.0).collect::<Vec<_>>().join(", ");
-        let set = all().skip(FIXED).enumerate().map(|(i, (c, _))| format!("{c} = v.column{}", i + 2));
+        let set = |first: usize| {
+            let columns = all().skip(first).zip(2..).map(|((c, _), n)| format!("{c} = v.column{n}"));
+            columns.collect::<Vec<_>>().join(", ")
+        };
         let statement: Vec<&str> = text.lines().skip_while(|l| l.starts_with("--")).collect();
         let mut statement = statement
             .join("\n")
@@ -327,7 +332,8 @@ impl Dialect {
             .replace("@names", &names(&[COLUMNS, DERIVED].concat()))
             .replace("@events", &names(EVENT_COLUMNS))
             .replace("@points", &names(POINT_COLUMNS))
-            .replace("@set", &set.collect::<Vec<_>>().join(", "))
+            .replace("@set_often", &set(COLUMNS.len() - OFTEN))
+            .replace("@set", &set(FIXED))
             .replace("@lock", self.lock)
             .replace("@share", self.share)
             .replace("@skip_locked", self.skip_locked);

@@ -141,6 +141,10 @@ pub trait Tx: Send {
     async fn insert(&mut self, tasks: &[Task]) -> Result<()>;
     /// Writes back what may change of tasks.
     async fn update(&mut self, tasks: &[Task]) -> Result<()>;
+    /// The same for tasks of which nothing has changed but what [`super::row::only_advanced`] allows.
+    async fn advance(&mut self, tasks: &[Task]) -> Result<()> {
+        self.update(tasks).await
+    }
     /// Deletes tasks with their documents, timeline, picture and keys.
     async fn remove(&mut self, ids: &[TaskId]) -> Result<()>;
 

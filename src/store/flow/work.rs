@@ -4,6 +4,7 @@
 //! [`Work::finish`] then opens gates: slots are freed and given on in the same commit, so none can leak.
 
 use super::super::Result;
+use super::super::row::only_advanced;
 use super::super::tx::{Document, SlotKey, Tx, Under};
 mod family;
 
@@ -250,7 +251,8 @@ impl Work {
         let owners: Vec<(String, String)> = owners.into_iter().collect();
         let heads = if owners.is_empty() { Vec::new() } else { tx.bump_heads(&owners, false).await? };
         let heads: BTreeMap<_, _> = owners.into_iter().zip(heads).collect();
-        let (mut fresh, mut changed, mut tasks) = (Vec::new(), Vec::new(), BTreeMap::new());
+        let (mut fresh, mut advanced, mut changed) = (Vec::new(), Vec::new(), Vec::new());
+        let mut tasks = BTreeMap::new();
         let mut drawn = Vec::new();
         for (id, Entry { before, mut task }) in self.tasks {
             if before.as_ref() != Some(&task) {
@@ -258,12 +260,19 @@ impl Work {
                     drawn.push((due, task.clone()));
                 }
                 task.head = heads[&(task.tenant.clone(), task.owner.clone())];
-                if before.is_none() { fresh.push(task.clone()) } else { changed.push(task.clone()) }
+                match &before {
+                    None => fresh.push(task.clone()),
+                    Some(before) if only_advanced(before, &task) => advanced.push(task.clone()),
+                    Some(_) => changed.push(task.clone()),
+                }
             }
             tasks.insert(id, task);
         }
         if !fresh.is_empty() {
             tx.insert(&fresh).await?;
+        }
+        if !advanced.is_empty() {
+            tx.advance(&advanced).await?;
         }
         if !changed.is_empty() {
             tx.update(&changed).await?;
@@ -275,7 +284,7 @@ impl Work {
             tx.append_events(&self.step.events).await?;
         }
         draw(tx, now, &drawn).await?;
-        let changes = fresh.into_iter().chain(changed).map(|t| Change::Task(Box::new(t))).collect();
+        let changes = fresh.into_iter().chain(advanced).chain(changed).map(|t| Change::Task(Box::new(t))).collect();
         Ok((changes, tasks))
     }
 }

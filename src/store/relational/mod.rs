@@ -5,21 +5,24 @@ mod accounts;
 pub(crate) mod cells;
 pub(crate) mod driver;
 mod read;
+mod recall;
 mod rows;
 mod tx;
 
 use driver::Driver;
+use recall::Recall;
 
 /// A store on a database that speaks SQL.
 #[derive(Debug)]
 pub struct SqlStore<D> {
     driver: D,
     epoch: String,
+    recall: Recall,
 }
 
 impl<D: Driver> SqlStore<D> {
     /// A store over a database that is up to date and is named by this epoch.
     pub(in crate::store) fn new(driver: D, epoch: String) -> Self {
-        Self { driver, epoch }
+        Self { driver, epoch, recall: Recall::default() }
     }
 }

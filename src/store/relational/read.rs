@@ -93,7 +93,7 @@ impl<D: Driver> Store for SqlStore<D> {
     }
 
     async fn begin(&self) -> Result<Box<dyn Tx>> {
-        Ok(Box::new(SqlTx::new(self.driver.begin().await?, self.driver.statements())))
+        Ok(Box::new(SqlTx::new(self.driver.begin().await?, self.driver.statements(), self.recall.clone())))
     }
 
     async fn tasks(&self, reach: &Reach, ids: &[TaskId]) -> Result<Vec<Task>> {

@@ -8,6 +8,7 @@ use super::super::tx::{CandidateParams, Document, KeyName, KeyRow, Kin, PackGate
 use super::super::value::{self, Batch, values};
 use super::super::{Mark, MarkParams, PackRow, RenewLent, RenewParams, Renewed, Result, StoreError};
 use super::driver::Session;
+use super::recall::{Marks, Recall};
 use super::rows::{documents, key_row, no_documents, pack_row, points, renewed, task_ids, tasks, understood, usual};
 use crate::core::concurrency::KeyUse;
 use crate::core::effect::Effect;
@@ -26,11 +27,39 @@ pub(super) struct SqlTx<S> {
     statements: &'static Statements,
     /// Keys whose rows were found, and so are locked.
     found: BTreeSet<KeyName>,
+    recall: Recall,
+    /// What the commit tells it: tasks with a lease as they are to be, and the ids of others.
+    under_way: Vec<Task>,
+    at_rest: Vec<TaskId>,
 }
 
 impl<S: Session> SqlTx<S> {
-    pub(super) fn new(session: S, statements: &'static Statements) -> Self {
-        Self { session, statements, found: BTreeSet::new() }
+    pub(super) fn new(session: S, statements: &'static Statements, recall: Recall) -> Self {
+        Self { session, statements, found: BTreeSet::new(), recall, under_way: Vec::new(), at_rest: Vec::new() }
+    }
+
+    /// Notes for the commit what was written.
+    fn note(&mut self, tasks: &[Task]) {
+        for task in tasks {
+            if task.under_way() { self.under_way.push(task.clone()) } else { self.at_rest.push(task.id) }
+        }
+    }
+
+    /// Tasks of which some are known: all are locked in one order, and those that are as this process has written them are
+    /// not read.
+    async fn load_known(&mut self, ids: &[TaskId]) -> Result<Vec<Task>> {
+        let (mut loaded, mut unknown) = (Vec::with_capacity(ids.len()), Vec::new());
+        for mut row in self.session.rows(&self.statements.lock_marks, values![ids]).await? {
+            let marks = Marks::of(&mut row)?;
+            match self.recall.task(&marks) {
+                Some(task) => loaded.push(task),
+                None => unknown.push(marks.id),
+            }
+        }
+        if !unknown.is_empty() {
+            loaded.extend(tasks(self.session.rows(&self.statements.tasks_by_id, values![unknown.as_slice()]).await?)?);
+        }
+        Ok(loaded)
     }
 }
 
@@ -63,6 +92,9 @@ impl<S: Session> Tx for SqlTx<S> {
     }
 
     async fn load(&mut self, ids: &[TaskId]) -> Result<Vec<Task>> {
+        if self.recall.knows_one_of(ids) {
+            return self.load_known(ids).await;
+        }
         tasks(self.session.rows(&self.statements.lock_tasks, values![ids]).await?)
     }
 
@@ -79,7 +111,13 @@ impl<S: Session> Tx for SqlTx<S> {
     }
 
     async fn update(&mut self, tasks: &[Task]) -> Result<()> {
+        self.note(tasks);
         self.session.write(&self.statements.update_tasks, Batch::of(tasks, row::encode_changed)).await.map(drop)
+    }
+
+    async fn advance(&mut self, tasks: &[Task]) -> Result<()> {
+        self.note(tasks);
+        self.session.write(&self.statements.advance_tasks, Batch::of(tasks, row::encode_advanced)).await.map(drop)
     }
 
     async fn remove(&mut self, ids: &[TaskId]) -> Result<()> {
@@ -176,7 +214,10 @@ impl<S: Session> Tx for SqlTx<S> {
     }
 
     async fn lock_slots(&mut self, keys: &[SlotKey], tasks: &[TaskId]) -> Result<()> {
-        self.session.lock_slots(keys, tasks).await
+        let (mut known, unknown) = self.recall.slot_keys(tasks);
+        known.extend(keys.iter().cloned());
+        let keys: Vec<SlotKey> = known.into_iter().collect();
+        self.session.lock_slots(&keys, &unknown).await
     }
 
     async fn key_use(&mut self, key: &SlotKey, waiting_most: u32) -> Result<KeyUse> {
@@ -346,7 +387,10 @@ impl<S: Session> Tx for SqlTx<S> {
     }
 
     async fn commit(self: Box<Self>) -> Result<()> {
-        self.session.commit().await
+        let Self { session, recall, under_way, at_rest, .. } = *self;
+        session.commit().await?;
+        recall.committed(under_way, &at_rest);
+        Ok(())
     }
 }
 

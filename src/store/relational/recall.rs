@@ -1,0 +1,92 @@
+//! Tasks under way as this process has written them last, so that the end of a chunk need not read its row anew: a claim
+//! has just done so.
+//!
+//! Never the truth. Whoever takes a task from here has locked its row and seen by its [`Marks`] that nobody else has changed
+//! it since; where they differ, the row is read. So it may hold what is old, and what another node has taken over.
+//!
+//! Holds tasks with a lease only, at most [`MOST`] of them.
+
+use super::super::Result;
+use super::super::row::{Columns, corrupt, task_id};
+use super::super::tx::SlotKey;
+use crate::core::ids::TaskId;
+use crate::core::task::Task;
+use crate::core::time::Millis;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The most tasks; above it the oldest go.
+const MOST: usize = 2_048;
+
+/// What is recalled, shared by the transactions of a store.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Recall(Arc<Mutex<BTreeMap<TaskId, Task>>>);
+
+/// What tells one version of a task's row from another. Each change moves the revision, but for the renewal of a lease. The
+/// others are there because a database may have been restored from a backup, or a row mended by hand.
+pub(super) struct Marks {
+    pub id: TaskId,
+    state: String,
+    numbers: [Option<i64>; 4],
+    lease_until: Option<Millis>,
+}
+
+impl Marks {
+    /// From a row of the statement `lock_marks`.
+    pub fn of(row: &mut impl Columns) -> Result<Self> {
+        Ok(Self {
+            id: task_id(&row.text()?.ok_or_else(|| corrupt("id"))?)?,
+            state: row.text()?.unwrap_or_default(),
+            numbers: [row.int()?, row.int()?, row.int()?, row.int()?],
+            lease_until: row.int()?.map(Millis),
+        })
+    }
+
+    fn are_of(&self, task: &Task) -> bool {
+        let numbers = [task.revision.0, task.head.0, task.fencing_token.0, task.updated_at.0];
+        self.state == task.state.as_str() && self.numbers == numbers.map(Some)
+    }
+}
+
+impl Recall {
+    fn tasks(&self) -> MutexGuard<'_, BTreeMap<TaskId, Task>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether any of these is known.
+    pub fn knows_one_of(&self, ids: &[TaskId]) -> bool {
+        let tasks = self.tasks();
+        ids.iter().any(|id| tasks.contains_key(id))
+    }
+
+    /// The task as it is, if it is known by these marks.
+    pub fn task(&self, marks: &Marks) -> Option<Task> {
+        let task = self.tasks().get(&marks.id).filter(|task| marks.are_of(task)).cloned();
+        task.map(|task| Task { lease_until: marks.lease_until, ..task })
+    }
+
+    /// The concurrency keys of those that are known, which never change, and the ids of the others.
+    pub fn slot_keys(&self, ids: &[TaskId]) -> (BTreeSet<SlotKey>, Vec<TaskId>) {
+        let (mut keys, mut unknown) = (BTreeSet::new(), Vec::new());
+        let tasks = self.tasks();
+        for id in ids {
+            match tasks.get(id) {
+                Some(task) => keys.extend(task.concurrency.as_ref().map(|c| (task.tenant.clone(), c.key.clone()))),
+                None => unknown.push(*id),
+            }
+        }
+        (keys, unknown)
+    }
+
+    /// Takes over what a transaction has committed: tasks with a lease as they are now, and the ids of others.
+    pub fn committed(&self, under_way: Vec<Task>, others: &[TaskId]) {
+        let mut tasks = self.tasks();
+        for id in others {
+            tasks.remove(id);
+        }
+        tasks.extend(under_way.into_iter().map(|task| (task.id, task)));
+        while tasks.len() > MOST {
+            tasks.pop_first();
+        }
+    }
+}
