@@ -60,7 +60,7 @@ async fn two_nodes_share_three_hundred_tasks_and_run_each_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_hundred_tasks_of_one_commit_fill_the_places_of_every_node_within_a_poll() {
+async fn g1_a_hundred_tasks_of_one_commit_fill_the_places_of_every_node_within_a_poll() {
     let ground = Ground::postgres().await;
     let busy = Arc::new(AtomicUsize::new(0));
     let nodes = two_nodes(&ground, |_| {

@@ -6,14 +6,22 @@ use crate::support::ground::Ground;
 use crate::support::postgres::{self, Database};
 use crate::support::proxy::Proxy;
 use crate::support::server::{Client, Server, Spec};
+use futures_util::future::join_all;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::future::Future;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+mod fail_over;
+mod pooler;
+mod restarts;
+mod snapshot;
+mod workers;
+
 const END: Duration = Duration::from_secs(120);
-/// How long writes may be refused after the trouble is over.
+/// How long writes may be refused after the trouble is over; what is promised.
 const BACK: Duration = Duration::from_secs(30);
 
 fn long() -> bool {
@@ -44,39 +52,71 @@ async fn assert_ends_exactly_once(client: &Client, ground: &Ground, id: &str) ->
     task
 }
 
-/// Clicks and looks all the while that something happens, and after it until a click is accepted. Answers how many were
-/// refused, each with a 503 that says when to come again.
-async fn refused_during(client: &Client, trouble: impl Future<Output = ()>) -> usize {
-    let (over, refused, n) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(0));
-    let click = async || {
-        let key = format!("{}", n.fetch_add(1, Ordering::Relaxed));
-        let body = json!({"action": "recalculate-totals", "idempotencyKey": key, "runAt": "2100-01-01T00:00:00.000Z"});
-        let (status, retry_after, answer) = client.try_post("/api/v1/tasks", &body).await;
+/// What came of clicks in times of trouble.
+#[derive(Default)]
+struct Clicked {
+    /// The tasks that were promised, each once.
+    accepted: BTreeSet<String>,
+    /// How often somebody was told to come again.
+    refused: usize,
+}
+
+impl Clicked {
+    /// What was promised is there, and nothing else: a click that was refused and came again made one task.
+    async fn assert_kept(&self, ground: &Ground) {
+        let sql = "SELECT COUNT(*) FROM taskbell_tasks WHERE idempotency_key LIKE 'click %'";
+        assert_eq!(ground.numbers("data/taskbell.db", sql).await, [self.accepted.len() as i64]);
+    }
+
+    /// These too.
+    fn and(mut self, mut others: Self) -> Self {
+        self.accepted.append(&mut others.accepted);
+        Self { accepted: self.accepted, refused: self.refused + others.refused }
+    }
+}
+
+/// Clicks until it is accepted, with one key, and looks whenever it is refused; each refusal says when to come again.
+async fn click_until_accepted(client: &Client, limit: Duration, clicked: &Mutex<Clicked>) {
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    let key = format!("click {}", COUNT.fetch_add(1, Ordering::Relaxed));
+    let body = json!({"action": "recalculate-totals", "idempotencyKey": key, "runAt": "2100-01-01T00:00:00.000Z"});
+    eventually("a click is accepted", limit, async || {
+        let (status, retry_after, task) = client.try_post("/api/v1/tasks", &body).await;
         match status {
-            200 | 201 => return true,
-            503 => assert!(retry_after.is_some(), "{answer}"),
-            _ => panic!("{status}: {answer}"),
+            200 | 201 => {
+                assert!(clicked.lock().unwrap().accepted.insert(task["id"].as_str().unwrap().to_owned()), "{task}");
+                return Some(());
+            }
+            503 => assert!(retry_after.is_some(), "{task}"),
+            _ => panic!("{status}: {task}"),
         }
-        refused.fetch_add(1, Ordering::Relaxed);
+        clicked.lock().unwrap().refused += 1;
         let (status, answer) = client.get("/api/v1/tasks").await;
         assert!(status == 200 || status == 503, "{status}: {answer}");
-        false
-    };
+        None
+    })
+    .await;
+}
+
+/// Clicks on every node all the while that something happens, and after it until a click is accepted everywhere.
+async fn clicks_during(clients: &[Client], trouble: impl Future<Output = ()>) -> Clicked {
+    let (over, clicked) = (AtomicBool::new(false), Mutex::default());
     let trouble = async {
         trouble.await;
         over.store(true, Ordering::SeqCst);
     };
-    let clicking = async {
+    let clicking = async |client: &Client| {
         while !over.load(Ordering::SeqCst) {
-            click().await;
+            // Longer than any trouble here takes.
+            click_until_accepted(client, END, &clicked).await;
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         let from = Instant::now();
-        eventually("a click is accepted again", BACK, async || click().await.then_some(())).await;
+        click_until_accepted(client, BACK, &clicked).await;
         eprintln!("clicks were accepted again after {:?}", from.elapsed());
     };
-    tokio::join!(trouble, clicking);
-    refused.into_inner()
+    tokio::join!(trouble, join_all(clients.iter().map(clicking)));
+    clicked.into_inner().unwrap()
 }
 
 async fn on_a_server_of_its_own() -> (postgres::Server, Arc<Ground>, Server) {
@@ -92,7 +132,7 @@ async fn a_database_that_is_away_for_seconds_fails_no_task_and_callers_are_told_
     let client = server.client("user", "user").await;
     let id = start_import(&client, 0.2).await;
     let away = Duration::from_secs(if long() { 20 } else { 8 });
-    let refused = refused_during(&client, async {
+    let clicked = clicks_during(std::slice::from_ref(&client), async {
         database_server.pause().await;
         let (status, _) = client.get("/readyz").await;
         assert_eq!(status, 503, "a node without its database is not ready");
@@ -102,7 +142,8 @@ async fn a_database_that_is_away_for_seconds_fails_no_task_and_callers_are_told_
         database_server.restart().await;
     })
     .await;
-    assert!(refused > 0, "nobody noticed");
+    assert!(clicked.refused > 0, "nobody noticed");
+    clicked.assert_kept(&ground).await;
     assert_ends_exactly_once(&client, &ground, &id).await;
 }
 
@@ -113,13 +154,14 @@ async fn connections_that_end_a_hundred_times_lose_nothing_and_double_nothing() 
     let client = server.client("user", "user").await;
     let id = start_import(&client, 0.05).await;
     let ends = if long() { 200 } else { 100 };
-    refused_during(&client, async {
+    let clicked = clicks_during(std::slice::from_ref(&client), async {
         for _ in 0..ends {
             ground.database().unwrap().terminate_all().await;
             tokio::time::sleep(Duration::from_millis(30)).await;
         }
     })
     .await;
+    clicked.assert_kept(&ground).await;
     assert_ends_exactly_once(&client, &ground, &id).await;
 }
 
@@ -128,7 +170,7 @@ async fn a_server_that_only_reads_takes_writes_again_as_soon_as_it_is_promoted()
     let (database_server, ground, server) = on_a_server_of_its_own().await;
     let client = server.client("user", "user").await;
     let id = start_import(&client, 0.2).await;
-    let refused = refused_during(&client, async {
+    let clicked = clicks_during(std::slice::from_ref(&client), async {
         database_server.become_standby().await;
         eventually("writes are refused", BACK, async || {
             let body = json!({"action": "recalculate-totals", "runAt": "2100-01-01T00:00:00.000Z"});
@@ -140,11 +182,11 @@ async fn a_server_that_only_reads_takes_writes_again_as_soon_as_it_is_promoted()
         })
         .await;
         tokio::time::sleep(Duration::from_secs(if long() { 30 } else { 2 })).await;
-        // The connections that were made meanwhile stay.
         database_server.promote().await;
     })
     .await;
-    assert!(refused > 0, "nobody noticed");
+    assert!(clicked.refused > 0, "nobody noticed");
+    clicked.assert_kept(&ground).await;
     assert_ends_exactly_once(&client, &ground, &id).await;
 }
 

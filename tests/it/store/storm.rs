@@ -33,10 +33,10 @@ fn span() -> Duration {
 type Accepted = Mutex<BTreeSet<(TaskId, FencingToken, i64)>>;
 
 on_each_database! {
-    a_storm_of_every_batch_from_four_nodes_hurts_no_caller_and_no_row
+    m6_a_storm_of_every_batch_from_four_nodes_hurts_no_caller_and_no_row
 }
 
-async fn a_storm_of_every_batch_from_four_nodes_hurts_no_caller_and_no_row(ground: Arc<Ground>) {
+async fn m6_a_storm_of_every_batch_from_four_nodes_hurts_no_caller_and_no_row(ground: Arc<Ground>) {
     let mut nodes = Vec::new();
     for _ in 0..4 {
         nodes.push(ground.open().await);
@@ -45,7 +45,7 @@ async fn a_storm_of_every_batch_from_four_nodes_hurts_no_caller_and_no_row(groun
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_role_whose_transactions_are_serializable_by_default_changes_nothing() {
+async fn m8_a_role_whose_transactions_are_serializable_by_default_changes_nothing() {
     let ground = Ground::postgres().await;
     let database = ground.database().unwrap();
     let role = format!("{}_strict", database.name());
@@ -60,7 +60,7 @@ async fn a_role_whose_transactions_are_serializable_by_default_changes_nothing()
     database.execute(&format!("DROP ROLE {role}")).await;
 }
 
-async fn blow(nodes: Vec<Arc<dyn Store>>) {
+pub(crate) async fn blow(nodes: Vec<Arc<dyn Store>>) {
     let (until, accepted) = (Instant::now() + span(), Arc::new(Accepted::default()));
     let mut winds = JoinSet::new();
     for (n, store) in nodes.iter().enumerate() {

@@ -9,16 +9,17 @@ use sqlx::Connection as _;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use taskbell::core::chunk::{Outcome, Told};
 use taskbell::core::effect::{Effect, SqlValue};
 use taskbell::core::lifecycle::{Ask, Ended};
+use taskbell::core::progress::Reported;
 use taskbell::core::submit::Submit;
 use taskbell::core::task::{State, limits};
 use taskbell::store::migrate::Mode;
 use taskbell::store::sqlite::{SqliteOptions, SqliteStore};
 use taskbell::store::tx::{Document, DocumentKind};
-use taskbell::store::{AskParams, ChunkCommit, Store, StoreError, SweepParams};
+use taskbell::store::{AskParams, ChunkCommit, Claimed, Report, Store, StoreError, SweepParams};
 use tokio::task::JoinSet;
 
 mod any_store {
@@ -34,8 +35,8 @@ database_suite! {
     effects_of_a_chunk_that_failed_or_was_handed_back_do_not_happen
     a_refused_effect_undoes_its_own_chunk_and_no_other
     what_was_answered_is_there_for_the_next_process
-    eight_writers_in_two_processes_never_see_a_busy_database
-    deleting_while_others_finish_loses_no_completion_of_a_neighbour
+    m4_eight_writers_in_two_processes_never_see_a_busy_database
+    m22_deleting_while_others_finish_loses_no_completion_of_a_neighbour
 }
 
 async fn a_transaction_that_is_dropped_never_was(f: &Fixture) {
@@ -174,12 +175,24 @@ async fn the_clock_of_a_file_in_service_is_that_of_the_machine() {
     }
 }
 
+fn long() -> bool {
+    std::env::var("TASKBELL_TEST_LONG").is_ok_and(|v| v == "1")
+}
+
 /// What one writer does, over and over: every kind of writing transaction.
 async fn write_all_kinds(store: Arc<dyn Store>, writer: usize) -> Result<usize, StoreError> {
     let (node, mut done_count) = (format!("n{writer}"), 0);
-    for round in 0..40 {
+    let (from, mut round) = (Instant::now(), 0);
+    while round < 40 || (long() && from.elapsed() < Duration::from_secs(60)) {
+        round += 1;
         store.submit(vec![click(), keyed(&format!("{writer} {round}")), under("shared", 3)]).await?;
         let claimed = store.claim(claim_params(&node, 4)).await?.answer;
+        let report = |c: &Claimed| Report {
+            task: c.task.id,
+            token: c.task.fencing_token,
+            report: Reported::parse(&json!({"current": 1, "total": 9})).unwrap(),
+        };
+        store.report(claimed.iter().map(report).collect()).await?;
         if let Some(first) = claimed.first() {
             let caller = operator();
             store.ask(vec![AskParams { caller, task: first.task.id, ask: Ask::Cancel, reason: None }]).await?;
@@ -195,7 +208,7 @@ async fn write_all_kinds(store: Arc<dyn Store>, writer: usize) -> Result<usize, 
     Ok(done_count)
 }
 
-async fn eight_writers_in_two_processes_never_see_a_busy_database(f: &Fixture) {
+async fn m4_eight_writers_in_two_processes_never_see_a_busy_database(f: &Fixture) {
     // A second opening stands for another process: the command line beside the server of a file, another node of a server.
     let stores: [Arc<dyn Store>; 2] = [f.store.clone(), f.opened_again().await];
     let mut writers = JoinSet::new();
@@ -208,7 +221,7 @@ async fn eight_writers_in_two_processes_never_see_a_busy_database(f: &Fixture) {
     assert_invariants(f.store.as_ref()).await;
 }
 
-async fn deleting_while_others_finish_loses_no_completion_of_a_neighbour(f: &Fixture) {
+async fn m22_deleting_while_others_finish_loses_no_completion_of_a_neighbour(f: &Fixture) {
     let finish = |store: Arc<dyn Store>| async move {
         let mut finished = 0;
         for _ in 0..60 {

@@ -5,7 +5,7 @@
 //! fails with the command that starts one: none is left out in silence. A database goes with the value that stands for it;
 //! what a killed run left behind is swept by the next one, by its name and its age.
 
-use super::script;
+use super::{eventually, script};
 use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -226,6 +226,29 @@ impl Server {
     /// Lets it take writes again, without ending a connection.
     pub async fn promote(&self) {
         script::tell("postgres", self.folder.path(), "promote", &[]).await;
+    }
+
+    /// Starts one that follows it, change by change, and only reads; from now on a commit is answered when both have it.
+    pub async fn follower(&self) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let (note, pid) = (self.folder.path().join("note"), std::process::id().to_string());
+        let url = script::tell("postgres", folder.path(), "follow", &[note.to_str().unwrap(), &pid]).await;
+        let mut c = PgConnection::connect(&self.url).await.unwrap();
+        execute(&mut c, "ALTER SYSTEM SET synchronous_standby_names = '*'").await;
+        execute(&mut c, "SELECT pg_reload_conf()").await;
+        let sql = "SELECT COUNT(*) FROM pg_stat_replication WHERE sync_state = 'sync' AND state = 'streaming'";
+        eventually("the follower is heard of", PATIENCE, async || {
+            let mut c = PgConnection::connect(&self.url).await.unwrap();
+            let (count,): (i64,) = sqlx::query_as(sql).fetch_one(&mut c).await.unwrap();
+            (count == 1).then_some(())
+        })
+        .await;
+        Self { url, folder }
+    }
+
+    /// The port it listens on.
+    pub fn port(&self) -> u16 {
+        Url::parse(&self.url).unwrap().port().unwrap()
     }
 
     /// Ends it at once, and keeps its data for `restart`.

@@ -5,6 +5,7 @@
 //! request at all; the bytes themselves are not touched.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
@@ -26,6 +27,7 @@ enum Line {
 /// A running proxy.
 pub struct Proxy {
     port: u16,
+    server: Arc<AtomicU16>,
     line: watch::Sender<Line>,
     seen: Arc<Mutex<BTreeMap<String, usize>>>,
     refused: Arc<Mutex<Vec<String>>>,
@@ -41,8 +43,9 @@ impl Proxy {
         let seen = Arc::new(Mutex::new(BTreeMap::new()));
         let refused = Arc::new(Mutex::new(Vec::new()));
         let notes = Notes { seen: seen.clone(), refused: refused.clone() };
-        let accepting = tokio::spawn(accept(listener, server, line.clone(), notes));
-        Self { port, line, seen, refused, accepting }
+        let server = Arc::new(AtomicU16::new(server));
+        let accepting = tokio::spawn(accept(listener, server.clone(), line.clone(), notes));
+        Self { port, server, line, seen, refused, accepting }
     }
 
     /// Where it listens.
@@ -58,6 +61,11 @@ impl Proxy {
     /// Cuts every connection and lets no new one through.
     pub fn cut(&self) {
         self.line.send_replace(Line::Cut);
+    }
+
+    /// Leads new connections to the server at another port; those that are open stay where they are.
+    pub fn lead_to(&self, server: u16) {
+        self.server.store(server, Ordering::SeqCst);
     }
 
     /// Holds back whatever comes, without a word to anybody.
@@ -88,13 +96,14 @@ impl Drop for Proxy {
     }
 }
 
-async fn accept(listener: TcpListener, server: u16, line: watch::Sender<Line>, notes: Notes) {
+async fn accept(listener: TcpListener, server: Arc<AtomicU16>, line: watch::Sender<Line>, notes: Notes) {
     loop {
         let (client, _) = listener.accept().await.unwrap();
         let (mut cut, notes, lines) = (line.subscribe(), notes.clone(), [line.subscribe(), line.subscribe()]);
         if *cut.borrow() == Line::Cut {
             continue;
         }
+        let server = server.load(Ordering::SeqCst);
         tokio::spawn(async move {
             let Ok(upstream) = TcpStream::connect(("127.0.0.1", server)).await else { return };
             let ((from_client, to_client), (from_server, to_server)) = (client.into_split(), upstream.into_split());
