@@ -50,6 +50,12 @@ pub enum Signal {
 }
 
 impl Signal {
+    /// How many changes it holds.
+    #[must_use]
+    pub fn change_count(&self) -> usize {
+        if let Self::Changes(changes) = self { changes.len() } else { 0 }
+    }
+
     /// Whether there may be something to claim after it.
     #[must_use]
     pub fn wakes(&self) -> bool {

@@ -10,7 +10,11 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// How long threads that are still busy are waited for after the drain.
+const LAST_THREADS: Duration = Duration::from_millis(500);
 
 /// Runs the command.
 #[must_use]
@@ -30,6 +34,8 @@ pub fn run(config: Option<&Path>, args: &ServeArgs, natives: NativeHandlers) -> 
         Err(e) => return told(&e),
     };
     let served = runtime.block_on(serve(&loaded, args.role, natives));
+    // What blocks a thread by now is nobody's any more, and a process that was asked to end does not wait for it.
+    runtime.shutdown_timeout(LAST_THREADS);
     match served {
         Ok(status) => status,
         // A fault of a library may quote an address with a password in it.

@@ -42,6 +42,9 @@ use tokio::task::JoinSet;
 
 /// The most rows of one sweep.
 const SWEEP_AT_ONCE: usize = 500;
+/// What a drain may take beyond its grace, to hand chunks back and to store the last log lines. A database that does not take
+/// them by then takes none: the sweep of another node does the rest.
+const AFTER_GRACE: Duration = Duration::from_secs(2);
 /// A claim loop never turns faster than this on account of a due instant, ms.
 const SHORTEST_WAIT_MS: i64 = 2;
 
@@ -211,21 +214,24 @@ impl Engine {
 
     /// Stops claiming, asks chunks to end, waits the grace, hands the rest back, and stores the last logs.
     pub async fn drain(mut self) {
-        const HAND_BACK: Duration = Duration::from_secs(5);
         self.inner.drain.send_replace(true);
         self.inner.running.tell_all(Told::Stop);
         let grace = Duration::from_millis(self.inner.settings.drain_grace_ms);
-        if tokio::time::timeout(grace, self.inner.running.empty()).await.is_err() {
-            tracing::warn!(chunks = self.inner.running.count(), "the grace is over: handing chunks back");
-            self.inner.running.tell_all(Told::HandBack);
-            if tokio::time::timeout(HAND_BACK, self.inner.running.empty()).await.is_err() {
-                tracing::error!(chunks = self.inner.running.count(), "chunks could not be handed back; the sweep will");
+        let ending = async {
+            if tokio::time::timeout(grace, self.inner.running.empty()).await.is_err() {
+                tracing::warn!(chunks = self.inner.running.count(), "the grace is over: handing chunks back");
+                self.inner.running.tell_all(Told::HandBack);
+                self.inner.running.empty().await;
+            }
+            self.inner.logbook.flush().await;
+        };
+        if tokio::time::timeout(grace + AFTER_GRACE, ending).await.is_err() {
+            match self.inner.running.count() {
+                0 => tracing::error!("the last log lines could not be stored"),
+                chunks => tracing::error!(chunks, "chunks could not be handed back; the sweep will"),
             }
         }
         self.loops.shutdown().await;
-        if tokio::time::timeout(HAND_BACK, self.inner.logbook.flush()).await.is_err() {
-            tracing::error!("the last log lines could not be stored");
-        }
     }
 }
 

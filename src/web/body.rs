@@ -5,11 +5,13 @@
 
 use super::error::{ApiError, Code};
 use super::fields::Fields;
+use super::room::Share;
 use super::state::AppState;
 use crate::core::json::{self, JsonFault};
 use crate::core::task::limits;
 use axum::body::{Body, BodyDataStream};
 use axum::extract::{FromRequest, Request};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
@@ -56,7 +58,7 @@ async fn read(request: Request, around: usize) -> Result<Option<Fields>, ApiErro
         return Err(ApiError::new(Code::UnsupportedMediaType).detail("The body must be application/json."));
     }
     refuse_encoded(&parts.headers)?;
-    let bytes = read_capped(&parts.headers, body, limits::BODY_BYTES).await?;
+    let bytes = read_capped(&parts, body, limits::BODY_BYTES).await?;
     if bytes.is_empty() {
         return Ok(None);
     }
@@ -90,13 +92,20 @@ pub fn refuse_encoded(headers: &HeaderMap) -> Result<(), ApiError> {
 /// The whole body, up to a size and within a time.
 ///
 /// # Errors
-/// 413 above the size, 408 after the time.
-pub async fn read_capped(headers: &HeaderMap, body: Body, cap_bytes: usize) -> Result<Bytes, ApiError> {
+/// 413 above the size, 408 after the time, 503 when the node holds too much of other bodies.
+pub async fn read_capped(parts: &Parts, body: Body, cap_bytes: usize) -> Result<Bytes, ApiError> {
+    let (headers, share) = (&parts.headers, parts.extensions.get::<Share>());
     let mut chunks = body.into_data_stream();
     if !declared_above(headers, cap_bytes as u64) {
-        let read = tokio::time::timeout(BODY_TIME, gather(&mut chunks, cap_bytes)).await;
-        if let Some(bytes) = read.unwrap_or_else(|_| Err(ApiError::new(Code::TooSlow)))? {
-            return Ok(bytes);
+        let read = tokio::time::timeout(BODY_TIME, gather(&mut chunks, cap_bytes, share)).await;
+        match read.unwrap_or_else(|_| Err(ApiError::new(Code::TooSlow))) {
+            Ok(Some(bytes)) => return Ok(bytes),
+            Ok(None) => {}
+            Err(full) if full.code == Code::Busy => {
+                drain(headers, &mut chunks).await;
+                return Err(full);
+            }
+            Err(fault) => return Err(fault),
         }
     }
     drain(headers, &mut chunks).await;
@@ -104,13 +113,18 @@ pub async fn read_capped(headers: &HeaderMap, body: Body, cap_bytes: usize) -> R
 }
 
 /// The bytes of a body; `None` when they are more than the cap.
-async fn gather(chunks: &mut BodyDataStream, cap_bytes: usize) -> Result<Option<Bytes>, ApiError> {
+async fn gather(
+    chunks: &mut BodyDataStream,
+    cap_bytes: usize,
+    share: Option<&Share>,
+) -> Result<Option<Bytes>, ApiError> {
     let mut bytes = BytesMut::new();
     while let Some(chunk) = chunks.next().await {
         let chunk = chunk.map_err(|_| ApiError::new(Code::BadRequest).detail("The body broke off."))?;
         if bytes.len() + chunk.len() > cap_bytes {
             return Ok(None);
         }
+        share.map_or(Ok(()), |share| share.grow(chunk.len()))?;
         bytes.extend_from_slice(&chunk);
     }
     Ok(Some(bytes.freeze()))

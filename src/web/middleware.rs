@@ -66,7 +66,8 @@ pub async fn identify(mut request: Request, next: Next) -> Response {
 /// One line a problem. Keys, cookies, queries and bodies are never in it.
 pub fn note(error: &ApiError, id: &RequestId, method: &Method, path: &str) {
     let (code, cause) = (error.code.as_str(), error.cause.as_deref().unwrap_or_default());
-    if error.code.status().is_server_error() {
+    // Who is sent away since there is too much to do is counted, and a line for each would be more to do.
+    if error.code.status().is_server_error() && error.code != Code::Busy {
         tracing::error!(request_id = id.0, %method, path, code, cause, "a request failed");
     } else {
         tracing::debug!(request_id = id.0, %method, path, code, cause, "a request was refused");

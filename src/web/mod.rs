@@ -18,6 +18,7 @@ pub mod openapi;
 pub mod origin;
 pub mod pages;
 pub mod query;
+pub mod room;
 pub mod server;
 mod socket;
 pub mod state;
@@ -28,6 +29,7 @@ pub use state::{AppState, Parts, WebSettings};
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
 use error::{ApiError, Code};
+use room::Room;
 use tower::ServiceBuilder;
 use tower_http::catch_panic::CatchPanicLayer;
 use utoipa_axum::router::OpenApiRouter;
@@ -40,7 +42,8 @@ pub fn health_router(state: AppState) -> Router {
     let layers = ServiceBuilder::new()
         .layer(from_fn(middleware::identify))
         .layer(from_fn(measure::requests))
-        .layer(from_fn(measure::problems));
+        .layer(from_fn(measure::problems))
+        .layer(from_fn_with_state(Room::default(), room::share));
     probes.fallback(async || ApiError::new(Code::NotFound)).layer(layers).with_state(state)
 }
 
@@ -51,6 +54,7 @@ pub fn router(state: AppState) -> Router {
         .layer(from_fn(measure::requests))
         .layer(from_fn_with_state(state.clone(), pages::dress::dress))
         .layer(from_fn(measure::problems))
+        .layer(from_fn_with_state(Room::default(), room::share))
         .layer(CatchPanicLayer::custom(middleware::panicked))
         .layer(from_fn_with_state(state.clone(), middleware::check_origin))
         .layer(middleware::cors(&state.settings));

@@ -2,8 +2,10 @@
 //!
 //! The head of a request has [`HEAD_TIME`] to arrive, from the opening of the connection or the end of the answer before.
 //! When the service stops, no new connection is taken, requests under way are answered and idle connections are closed at
-//! once; a half-sent request has its usual time to come to its end. Whatever is still open when the grace is over is cut.
-//! Upgraded sockets are not seen here: the push hub ends them.
+//! once; one that has never sent the whole head of a request gets [`LAST_HEAD_TIME`] for it. Whatever is still open when the
+//! grace is over is cut. Upgraded sockets are not seen here: the push hub ends them.
+//!
+//! At most [`MOST_CONNECTIONS`] are served at once; further ones wait in the system's queue.
 
 use axum::Router;
 use axum::extract::{ConnectInfo, Request};
@@ -13,14 +15,20 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 
 /// The longest that the head of a request may take.
 const HEAD_TIME: Duration = Duration::from_secs(10);
+/// And how long when the service has begun to stop: nothing of such a request was taken in.
+const LAST_HEAD_TIME: Duration = Duration::from_secs(1);
+/// Connections that are served at once, upgraded ones not counted. Each may hold the head of a request.
+const MOST_CONNECTIONS: usize = 8_192;
 /// Bytes that the head of a request may have.
 const HEAD_BYTES: usize = 64 * 1024;
 /// Connections that may wait to be taken, as far as the system allows. What does not fit into it is tried again by the
@@ -44,15 +52,21 @@ pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 pub async fn serve(listener: TcpListener, app: Router, stop: CancellationToken, grace: Duration) {
     let connections = TaskTracker::new();
     let cut = CancellationToken::new();
+    let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     loop {
-        let accepted = tokio::select! {
+        let next = async {
+            let place = room.clone().acquire_owned().await.expect("this semaphore is never closed");
+            (place, listener.accept().await)
+        };
+        let (place, accepted) = tokio::select! {
             () = stop.cancelled() => break,
-            accepted = listener.accept() => accepted,
+            next = next => next,
         };
         match accepted {
             Ok((stream, peer)) => {
                 let (app, stop, cut) = (app.clone(), stop.clone(), cut.clone());
                 connections.spawn(async move {
+                    let _place = place;
                     tokio::select! {
                         () = connection(stream, peer, app, stop) => {}
                         () = cut.cancelled() => {}
@@ -76,8 +90,10 @@ pub async fn serve(listener: TcpListener, app: Router, stop: CancellationToken, 
 async fn connection(stream: TcpStream, peer: SocketAddr, app: Router, stop: CancellationToken) {
     // Frames of the push are small and must not wait to be filled up.
     let _ = stream.set_nodelay(true);
-    let app = Arc::new(app);
+    let (app, asked) = (Arc::new(app), Arc::new(AtomicBool::new(false)));
+    let asks = asked.clone();
     let service = hyper::service::service_fn(move |request: hyper::Request<Incoming>| {
+        asks.store(true, Ordering::Relaxed);
         let app = app.as_ref().clone();
         let mut request: Request = request.map(axum::body::Body::new);
         request.extensions_mut().insert(ConnectInfo(peer));
@@ -96,7 +112,10 @@ async fn connection(stream: TcpStream, peer: SocketAddr, app: Router, stop: Canc
         _ = serving.as_mut() => {}
         () = stop.cancelled() => {
             serving.as_mut().graceful_shutdown();
-            let _ = serving.await;
+            let ended = tokio::time::timeout(LAST_HEAD_TIME, serving.as_mut()).await.is_ok();
+            if !ended && asked.load(Ordering::Relaxed) {
+                let _ = serving.await;
+            }
         }
     }
 }

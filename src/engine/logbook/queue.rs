@@ -1,4 +1,5 @@
-//! The lines that wait for the loop, bounded in number and in bytes, for all tasks and for each.
+//! The lines that wait for the loop, bounded in number and in bytes, for all tasks and for each; and what was lost, bounded in
+//! the number of tasks.
 //!
 //! Many put in, one takes out. Never holds its lock over a wait.
 
@@ -18,6 +19,9 @@ pub(super) const MAX_BATCH: usize = 500;
 /// The most that may wait: lines, and bytes of their text.
 const MAX_LINES: usize = 8_192;
 const MAX_BYTES: usize = 32 * 1024 * 1024;
+/// The most tasks whose losses are remembered until the store listens again. Those of further tasks are counted in the metric
+/// alone: an outage of hours must not grow the memory.
+const MAX_LOSERS: usize = 65_536;
 /// What is taken of a text that is longer than a line may be. More than a line, so that colour codes do not count.
 const RAW_BYTES: usize = 2 * MAX_LINE_BYTES;
 
@@ -86,7 +90,7 @@ pub(super) struct Queue {
     /// What waits of each task: lines, bytes.
     shares: HashMap<TaskId, (usize, usize)>,
     /// Lines of each task that are lost and that the store was not told of yet.
-    pub lost: BTreeMap<TaskId, i64>,
+    lost: BTreeMap<TaskId, i64>,
     /// Lines that ever came, lost ones too.
     seen: u64,
     /// Somebody waits for the queue to be emptied.
@@ -141,6 +145,47 @@ impl Queue {
     }
 
     pub(super) fn lose(&mut self, task: TaskId, count: i64) {
-        *self.lost.entry(task).or_default() += count;
+        if self.lost.len() < MAX_LOSERS || self.lost.contains_key(&task) {
+            *self.lost.entry(task).or_default() += count;
+        }
+    }
+
+    /// Nothing is lost that the store was not told of.
+    pub(super) fn is_told(&self) -> bool {
+        self.lost.is_empty()
+    }
+
+    /// What some tasks have lost, to tell the store; not all of them, so that lines are not held up for long.
+    pub(super) fn take_lost(&mut self) -> BTreeMap<TaskId, i64> {
+        match self.lost.keys().nth(MAX_BATCH).copied() {
+            None => std::mem::take(&mut self.lost),
+            Some(from) => {
+                let later = self.lost.split_off(&from);
+                std::mem::replace(&mut self.lost, later)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn losses_of_ever_more_tasks_take_no_more_memory_and_are_told_some_at_a_time() {
+        let mut queue = Queue::default();
+        let first = TaskId::new();
+        queue.lose(first, 1);
+        (0..MAX_LOSERS).for_each(|_| queue.lose(TaskId::new(), 1));
+        queue.lose(first, 1);
+        assert_eq!(queue.lost.len(), MAX_LOSERS);
+        let (mut told, mut of_first) = (0, 0);
+        while !queue.is_told() {
+            let some = queue.take_lost();
+            assert!((1..=MAX_BATCH).contains(&some.len()));
+            told += some.len();
+            of_first += some.get(&first).copied().unwrap_or_default();
+        }
+        assert_eq!((told, of_first), (MAX_LOSERS, 2), "a task that is remembered is counted on");
     }
 }

@@ -46,7 +46,7 @@ impl Writer {
     /// Runs until the queue is closed and empty; `done` follows the number of lines that were seen to.
     pub(super) async fn run(mut self, done: watch::Sender<u64>) {
         loop {
-            let work = self.shelf.until(|q| !q.is_empty() || q.closed || (!self.down && !q.lost.is_empty()));
+            let work = self.shelf.until(|q| !q.is_empty() || q.closed || (!self.down && !q.is_told()));
             if self.down {
                 let _ = timeout(LOSS_WAIT, work).await;
             } else {
@@ -61,7 +61,7 @@ impl Writer {
             }
             done.send_replace(reached);
             let queue = self.shelf.queue();
-            if queue.closed && queue.is_empty() && (queue.lost.is_empty() || self.down) {
+            if queue.closed && queue.is_empty() && (queue.is_told() || self.down) {
                 return;
             }
         }
@@ -69,7 +69,7 @@ impl Writer {
 
     /// Tells the store what was lost, as far as it listens.
     async fn tell_losses(&mut self) {
-        let mut lost = std::mem::take(&mut self.shelf.queue().lost);
+        let mut lost = self.shelf.queue().take_lost();
         while let Some((task, count)) = lost.pop_first() {
             let told = self.store.note_dropped(task, count).await;
             self.hear(&told);

@@ -40,7 +40,7 @@ pub async fn read(request: Request, shape: &Shape) -> Result<Vec<Item>, ApiError
     if media_type(&parts.headers).is_none_or(|t| t != "application/json") {
         return Err(ApiError::new(Code::UnsupportedMediaType).detail("Say Content-Type: application/json."));
     }
-    let bytes = read_capped(&parts.headers, body, BODY_BYTES).await?;
+    let bytes = read_capped(&parts, body, BODY_BYTES).await?;
     let malformed =
         |e: serde_json::Error| ApiError::new(Code::MalformedJson).detail(format!("The body is not valid JSON: {e}."));
     let raw: Box<RawValue> = serde_json::from_slice(&bytes).map_err(malformed)?;

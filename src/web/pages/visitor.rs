@@ -104,7 +104,7 @@ impl FromRequest<AppState> for OpenForm {
             return Err(ApiError::new(Code::UnsupportedMediaType).detail("The body must be an urlencoded form."));
         }
         refuse_encoded(&parts.headers)?;
-        let bytes = read_capped(&parts.headers, body, limits::BODY_BYTES).await?;
+        let bytes = read_capped(&parts, body, limits::BODY_BYTES).await?;
         Ok(Self(url::form_urlencoded::parse(&bytes).into_owned().collect()))
     }
 }

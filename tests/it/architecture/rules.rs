@@ -72,6 +72,7 @@ pub(super) fn faults(path: &str, text: &str) -> Vec<String> {
             if path.starts_with("src/") {
                 layers(path, &code, &mut tell);
                 clocks(path, &code, &mut tell);
+                queues(&code, &mut tell);
             }
         }
         Some("js" | "html" | "css" | "svg") => pages(path, text, &mut tell),
@@ -215,6 +216,13 @@ fn clocks(path: &str, code: &str, tell: &mut impl FnMut(String)) {
         && !allowed
     {
         tell(format!("time comes from the clock that is passed in (core::time::Clock), not from {name}"));
+    }
+}
+
+fn queues(code: &str, tell: &mut impl FnMut(String)) {
+    let pattern = r"\b(unbounded(?:_channel)?|Unbounded\w*|mpsc::channel(?:::<[^;]*>)?\(\))";
+    if let Some(name) = find(pattern, code) {
+        tell(format!("`{name}`: a queue has a bound, and whoever finds it full is told or counted"));
     }
 }
 

@@ -22,6 +22,9 @@ const PATH: &str = "/api/v1/worker/";
 /// Where files stand.
 const FILES: &str = "/api/v1/artifacts/";
 
+/// Requests that may wait for whoever looks; further ones wait on their connections.
+const WAITING: usize = 64;
+
 /// What is answered.
 #[derive(Debug)]
 pub(in crate::cli::conformance) enum Answer {
@@ -54,7 +57,7 @@ impl Asked {
 struct Shared {
     key: String,
     files: BTreeMap<String, Bytes>,
-    asked: mpsc::UnboundedSender<Asked>,
+    asked: mpsc::Sender<Asked>,
     faults: Mutex<Vec<String>>,
 }
 
@@ -64,7 +67,7 @@ pub(in crate::cli::conformance) struct Service {
     pub url: String,
     /// The key that the worker has to show.
     pub key: String,
-    asked: mpsc::UnboundedReceiver<Asked>,
+    asked: mpsc::Receiver<Asked>,
     shared: Arc<Shared>,
     _serving: AbortOnDropHandle<()>,
 }
@@ -74,7 +77,7 @@ impl Service {
     pub async fn open(listen: SocketAddr, url: Option<String>, files: BTreeMap<String, Bytes>) -> io::Result<Self> {
         let listener = TcpListener::bind(listen).await?;
         let url = url.unwrap_or(format!("http://{}", listener.local_addr()?)).trim_end_matches('/').to_owned();
-        let (sender, asked) = mpsc::unbounded_channel();
+        let (sender, asked) = mpsc::channel(WAITING);
         let key = format!("tb_{}", crate::core::ids::fresh().simple());
         let shared = Arc::new(Shared { key: key.clone(), files, asked: sender, faults: Mutex::default() });
         let to = shared.clone();
@@ -131,7 +134,7 @@ async fn answer(request: Request<Incoming>, shared: Arc<Shared>) -> Result<Respo
     };
     let (sender, answered) = oneshot::channel();
     // Without whoever looks there is nobody to answer, and the connection breaks.
-    drop(shared.asked.send(Asked { call: call.to_owned(), body, answer: sender }));
+    drop(shared.asked.send(Asked { call: call.to_owned(), body, answer: sender }).await);
     match answered.await {
         Ok(Answer::Json(body)) => reply(StatusCode::OK, &body),
         Ok(Answer::Later(status, seconds)) => {

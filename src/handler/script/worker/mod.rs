@@ -26,10 +26,14 @@ use std::process::{self, ExitCode};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::{io, thread};
 
 pub use shape::parse;
+
+/// What may wait for the thread that runs scripts: the server sends one chunk, one stop, and an answer for each call that is
+/// open, so that the reading thread never waits here.
+const INBOX: usize = 2 * limits::CALLS_AT_ONCE + 8;
 
 /// What the reading thread hands to the one that runs scripts.
 enum Inbound {
@@ -50,7 +54,7 @@ pub fn run() -> ExitCode {
     if let Err(error) = limits::confine() {
         return gone(&format!("the limits of the process could not be set: {error}"));
     }
-    let (sender, inbox) = mpsc::channel();
+    let (sender, inbox) = mpsc::sync_channel(INBOX);
     let stop = Arc::new(AtomicBool::new(false));
     let seen = Arc::clone(&stop);
     let scripts = thread::Builder::new().stack_size(limits::THREAD_STACK_BYTES).spawn(move || run_chunks(inbox, stop));
@@ -71,7 +75,7 @@ fn gone(why: &str) -> ExitCode {
 }
 
 /// Never returns: the process ends with the pipe.
-fn read_frames(sender: &Sender<Inbound>, stop: &AtomicBool) {
+fn read_frames(sender: &SyncSender<Inbound>, stop: &AtomicBool) {
     let mut from = io::stdin().lock();
     loop {
         let inbound = match protocol::read(&mut from) {
