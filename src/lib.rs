@@ -17,11 +17,15 @@
 //! | [`demo`] | the demo's tables, rows and files, made before the server starts | core, store, handler |
 //! | [`app`] | composition root, the only file that knows every layer | all |
 //! | [`cli`] | the command line | core, config, telemetry, outbound, handler, app |
+//! | `failpoint` | where processes of tests die; nothing without its feature | nothing |
 //!
 //! `tests/it/architecture/` reads the `use` lines and fails with the rule's text.
 //!
 //! Shutdown runs from the outside in: readiness goes off, the engine stops claiming and drains, sockets are closed with
 //! 1012, the last logs are written, the stores are closed.
+
+#[macro_use]
+mod failpoint;
 
 pub mod app;
 pub mod bus;

@@ -69,6 +69,14 @@ pub enum ChunkEnd {
     Undelivered,
 }
 
+impl ChunkEnd {
+    /// Whether it says that the task is done.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        matches!(self, Self::Answered(outcome) if matches!(**outcome, Outcome::Done { .. }))
+    }
+}
+
 /// What became of a reported chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {

@@ -171,7 +171,9 @@ impl Engine {
                 let (store, bus, wake) = (store.clone(), bus.clone(), wake.clone());
                 async move {
                     let (watch, count) = (Stopwatch::start(), items.len());
-                    watch.committed("chunks", count, store.commit(items).await, &bus, &wake)
+                    let written = store.commit(items).await;
+                    failpoint!("publish.before");
+                    watch.committed("chunks", count, written, &bus, &wake)
                 }
             })
         };

@@ -226,3 +226,12 @@ async fn the_health_check_says_by_its_exit_status_whether_the_server_is_ready() 
     assert_eq!((ran.status, ran.out.as_str()), (3, ""));
     assert!(ran.err.contains("cannot reach"), "{}", ran.err);
 }
+
+#[test]
+fn no_release_has_points_where_it_can_be_made_to_die() {
+    let manifest: toml::Table = read("Cargo.toml").parse().unwrap();
+    let features = manifest["features"].as_table().unwrap();
+    assert!(features.contains_key("failpoints") && !features.contains_key("default"), "{features:?}");
+    let built: Vec<_> = dockerfile().into_iter().filter(|(_, arguments)| arguments.contains("cargo build")).collect();
+    assert!(!built.is_empty() && built.iter().all(|(_, arguments)| !arguments.contains("features")), "{built:?}");
+}

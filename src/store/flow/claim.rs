@@ -44,7 +44,9 @@ pub async fn claim(mut tx: Box<dyn Tx>, params: &ClaimParams) -> Result<Written<
     }
     let mut documents = if claimed.is_empty() { Default::default() } else { tx.documents(&claimed).await? };
     let (changes, mut tasks) = work.finish(tx.as_mut()).await?;
+    failpoint!("claim.before");
     tx.commit().await?;
+    failpoint!("claim.after");
     let answer = claimed
         .into_iter()
         .filter_map(|id| {
@@ -139,7 +141,9 @@ async fn claim_one(tx: &mut dyn Tx, work: &mut Work, id: TaskId, params: &ClaimP
 pub async fn renew(mut tx: Box<dyn Tx>, params: &RenewParams) -> Result<Vec<Renewed>> {
     let until = tx.now().await?.plus(params.lease_ms);
     let answer = tx.renew(params, until).await?;
+    failpoint!("renew.before");
     tx.commit().await?;
+    failpoint!("renew.after");
     Ok(answer)
 }
 

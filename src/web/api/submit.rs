@@ -115,6 +115,7 @@ pub async fn accept(
 ) -> Result<(StatusCode, SubmitAnswer), ApiError> {
     let params = submit.params.clone();
     let submitted = state.commands.submit(submit).await?;
+    failpoint!("submit.reply");
     if let Submitted::Created(task) = &submitted
         && let Err(e) = state.files.used_by(&task.tenant, &params, task.created_at).await
     {

@@ -20,6 +20,7 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
     ("demo", &["core", "store", "handler"]),
     ("app", &["core", "config", "store", "bus", "outbound", "handler", "engine", "push", "web", "telemetry", "demo"]),
     ("cli", &["core", "config", "telemetry", "outbound", "handler", "app"]),
+    ("failpoint", &[]),
     ("main", &["core", "config", "telemetry", "handler", "app", "cli"]),
 ];
 

@@ -29,6 +29,8 @@ pub struct Spec {
     pub port: Option<u16>,
     /// What of a node; none = everything.
     pub role: Option<&'static str>,
+    /// A binary with handlers of its own; none = taskbell's.
+    pub exe: Option<PathBuf>,
 }
 
 impl Spec {
@@ -61,6 +63,12 @@ impl Spec {
         self
     }
 
+    /// As a binary with handlers of its own.
+    pub fn exe(mut self, exe: PathBuf) -> Self {
+        self.exe = Some(exe);
+        self
+    }
+
     /// On a port that is known before.
     pub fn port(mut self, port: u16) -> Self {
         self.port = Some(port);
@@ -85,7 +93,7 @@ impl Spec {
             }
         }
         let port = self.port.unwrap_or_else(free_port);
-        let process = launch(&self, ground.path(), port).await;
+        let process = launch(&self, ground.path(), port).await.unwrap_or_else(|said| panic!("{said}"));
         Server { spec: self, ground, port, process }
     }
 }
@@ -156,7 +164,19 @@ impl Server {
 
     /// Starts it again in the same folder on the same port, after it was ended.
     pub async fn start_again(&mut self) {
-        self.process = launch(&self.spec, self.folder(), self.port).await;
+        self.process = launch(&self.spec, self.folder(), self.port).await.unwrap_or_else(|said| panic!("{said}"));
+    }
+
+    /// The same with a setting by environment for this start alone; false when it ended before it was ready.
+    pub async fn start_again_with(&mut self, name: &str, value: &str) -> bool {
+        let spec = self.spec.clone().env(name, value);
+        let started = launch(&spec, self.folder(), self.port).await;
+        started.map(|process| self.process = process).is_ok()
+    }
+
+    /// Waits until it has ended by itself.
+    pub async fn ended(&mut self, limit: Duration) -> bool {
+        tokio::time::timeout(limit, self.process.wait()).await.is_ok()
     }
 
     /// Runs another command of the binary in the same folder with the same settings; answers its standard output.
@@ -257,7 +277,8 @@ impl Client {
 
 /// The binary with the settings of a server, and with nothing of the environment that the tests run in.
 fn taskbell(spec: &Spec, folder: &Path, port: u16) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_taskbell"));
+    let own = Path::new(env!("CARGO_BIN_EXE_taskbell"));
+    let mut command = Command::new(spec.exe.as_deref().unwrap_or(own));
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("TASKBELL")) {
         command.env_remove(name);
     }
@@ -269,7 +290,8 @@ fn taskbell(spec: &Spec, folder: &Path, port: u16) -> Command {
     command
 }
 
-async fn launch(spec: &Spec, folder: &Path, port: u16) -> Child {
+/// Starts a process and waits until it is ready; what it said when it ended before.
+async fn launch(spec: &Spec, folder: &Path, port: u16) -> Result<Child, String> {
     let log = OpenOptions::new().create(true).append(true).open(log_file(folder, port)).unwrap();
     let mut command = taskbell(spec, folder, port);
     command.arg("serve");
@@ -287,11 +309,13 @@ async fn launch(spec: &Spec, folder: &Path, port: u16) -> Child {
         if let Ok(answer) = reqwest::get(&ready).await
             && answer.status().is_success()
         {
-            return process;
+            return Ok(process);
         }
         let ended = process.try_wait().unwrap();
         let said = || fs::read_to_string(log_file(folder, port)).unwrap_or_default();
-        assert!(ended.is_none(), "the server ended with {ended:?}:\n{}", said());
+        if let Some(status) = ended {
+            return Err(format!("the server ended with {status}:\n{}", said()));
+        }
         assert!(tokio::time::Instant::now() < end, "the server is not ready within {START_LIMIT:?}:\n{}", said());
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
