@@ -94,8 +94,18 @@ pub(crate) const FIXED: usize = 15;
 /// How many of [`COLUMNS`], from the end, change as a task goes its way: with a claim, a report, or a chunk that ends well.
 pub(crate) const OFTEN: usize = 23;
 
-/// Columns that are derived at each write and read by indexes only.
-pub(crate) const DERIVED: &[(&str, Kind)] = &[("claimable", Int), ("rank", Int), ("active", Int)];
+/// Columns that are derived at each write and read by indexes only. The last one is written as the head, and stays as it is
+/// while a chunk is under way ([`kept`]).
+pub(crate) const DERIVED: &[(&str, Kind)] =
+    &[("claimable", Int), ("rank", Int), ("active", Int), ("under_way", Int), ("log_head", Int)];
+
+/// What an update sets a column to, the `n`-th of the row that is bound.
+pub(crate) fn kept(column: &str, n: usize) -> String {
+    match column {
+        "log_head" => format!("CASE WHEN v.column{} = 1 THEN taskbell_tasks.log_head ELSE v.column{n} END", n - 1),
+        _ => format!("v.column{n}"),
+    }
+}
 
 /// Writes all columns of a task: those of [`COLUMNS`], then those of [`DERIVED`], in their order.
 pub(crate) fn encode_new(task: &Task, to: &mut Batch) {
@@ -218,6 +228,8 @@ fn encode_often(task: &Task, to: &mut Batch) {
     to.int(Some(task.claimable().into()));
     to.int(Some(task.rank()));
     to.int(Some((!task.state.is_final()).into()));
+    to.int(Some(task.under_way().into()));
+    to.int(Some(task.head.0));
 }
 
 fn json_text(value: &impl serde::Serialize) -> String {

@@ -4,7 +4,7 @@
 //! its own than the words of its [`Dialect`]. Marks that begin with `@` are filled from that, from the one list of columns
 //! ([`super::row::COLUMNS`]) and from enums, never from a request. A test prepares every statement on its database.
 
-use super::row::{COLUMNS, DERIVED, EVENT_COLUMNS, FIXED, OFTEN, POINT_COLUMNS};
+use super::row::{COLUMNS, DERIVED, EVENT_COLUMNS, FIXED, OFTEN, POINT_COLUMNS, kept};
 use super::value::Kind;
 use super::{ListParams, Reach, SortBy};
 use std::sync::LazyLock;
@@ -322,7 +322,7 @@ impl Dialect {
         let all = || COLUMNS.iter().chain(DERIVED);
         let names = |columns: &[(&str, Kind)]| columns.iter().map(|c| c.0).collect::<Vec<_>>().join(", ");
         let set = |first: usize| {
-            let columns = all().skip(first).zip(2..).map(|((c, _), n)| format!("{c} = v.column{n}"));
+            let columns = all().skip(first).zip(2..).map(|((c, _), n)| format!("{c} = {}", kept(c, n)));
             columns.collect::<Vec<_>>().join(", ")
         };
         let statement: Vec<&str> = text.lines().skip_while(|l| l.starts_with("--")).collect();

@@ -66,6 +66,9 @@ impl SqliteOptions {
     }
 }
 
+/// Rows that SQLite's thread reads ahead: as many as a batch has, so that it does not wait for each few to be taken.
+const ROWS_AT_ONCE: usize = 1_024;
+
 /// A store on a SQLite file.
 pub type SqliteStore = SqlStore<SqliteDriver>;
 
@@ -149,6 +152,7 @@ fn connect_options(path: &Path, durability: Durability) -> SqliteConnectOptions 
         .busy_timeout(BUSY_TIMEOUT)
         .foreign_keys(false)
         .statement_cache_capacity(200)
+        .row_buffer_size(ROWS_AT_ONCE)
         .pragma("cache_size", "-32768")
         .pragma("temp_store", "MEMORY")
         .pragma("wal_autocheckpoint", CHECKPOINT_PAGES)

@@ -58,7 +58,7 @@ CREATE TABLE taskbell_heads (
     head bigint NOT NULL,
     deleted_head bigint NOT NULL,
     PRIMARY KEY (tenant, owner)
-);
+) WITH (fillfactor=50);
 
 CREATE TABLE taskbell_keys (
     tenant text COLLATE C NOT NULL,
@@ -193,10 +193,12 @@ CREATE TABLE taskbell_tasks (
     family text COLLATE C,
     pack text COLLATE C,
     chunk_until bigint,
+    under_way bigint NOT NULL,
+    log_head bigint NOT NULL,
     PRIMARY KEY (id),
     CHECK (((active = 0) = (finished_at IS NOT NULL))),
     CHECK (((active = 1) OR ((lease_until IS NULL) AND (slot_held = 0) AND (gated = 0))))
-);
+) WITH (fillfactor=85);
 
 CREATE INDEX taskbell_tasks_active ON public.taskbell_tasks USING btree (active, tenant, owner, created_at, id, state) WHERE (active = 1);
 
@@ -208,15 +210,11 @@ CREATE INDEX taskbell_tasks_claim ON public.taskbell_tasks USING btree (tenant, 
 
 CREATE INDEX taskbell_tasks_deadline ON public.taskbell_tasks USING btree (active, deadline) WHERE ((active = 1) AND (deadline IS NOT NULL));
 
-CREATE INDEX taskbell_tasks_due ON public.taskbell_tasks USING btree (due_at) WHERE (claimable = 1);
-
 CREATE INDEX taskbell_tasks_gate ON public.taskbell_tasks USING btree (tenant, concurrency_key, priority DESC, due_at, id) WHERE (gated = 1);
-
-CREATE INDEX taskbell_tasks_head ON public.taskbell_tasks USING btree (tenant, owner, head);
 
 CREATE INDEX taskbell_tasks_held ON public.taskbell_tasks USING btree (pack) WHERE (wait = 'pack-disabled'::text);
 
-CREATE INDEX taskbell_tasks_lease ON public.taskbell_tasks USING btree (lease_until) WHERE (lease_until IS NOT NULL);
+CREATE INDEX taskbell_tasks_log ON public.taskbell_tasks USING btree (tenant, owner, log_head);
 
 CREATE INDEX taskbell_tasks_owner ON public.taskbell_tasks USING btree (tenant, owner, created_at, id);
 
@@ -229,6 +227,8 @@ CREATE INDEX taskbell_tasks_record ON public.taskbell_tasks USING btree (tenant,
 CREATE INDEX taskbell_tasks_slot ON public.taskbell_tasks USING btree (tenant, concurrency_key) WHERE (slot_held = 1);
 
 CREATE INDEX taskbell_tasks_tenant ON public.taskbell_tasks USING btree (tenant, created_at, id);
+
+CREATE INDEX taskbell_tasks_under_way ON public.taskbell_tasks USING btree (tenant, owner, id) WHERE (under_way = 1);
 
 CREATE INDEX taskbell_tasks_unseen ON public.taskbell_tasks USING btree (active, seen_at, archived_at, tenant, owner, finished_at, id) WHERE ((active = 0) AND (seen_at IS NULL) AND (archived_at IS NULL));
 

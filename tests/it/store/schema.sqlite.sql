@@ -173,7 +173,7 @@ CREATE TABLE taskbell_tasks (
     -- Derived by the core and stored, so that indexes can be partial: may be claimed; order of claims; not ended.
     claimable INTEGER NOT NULL,
     rank INTEGER NOT NULL,
-    active INTEGER NOT NULL, parent TEXT, depth INTEGER, weight INTEGER, awaits TEXT, family TEXT, pack TEXT, chunk_until INTEGER,
+    active INTEGER NOT NULL, parent TEXT, depth INTEGER, weight INTEGER, awaits TEXT, family TEXT, pack TEXT, chunk_until INTEGER, under_way INTEGER NOT NULL DEFAULT 0, log_head INTEGER NOT NULL DEFAULT 0,
     -- An ended task has an end and no lease; an unfinished one has none.
     CHECK ((active = 0) = (finished_at IS NOT NULL)),
     CHECK (active = 1 OR (lease_until IS NULL AND slot_held = 0 AND gated = 0))
@@ -190,13 +190,9 @@ CREATE INDEX taskbell_tasks_claim ON taskbell_tasks (tenant, rank, id, due_at, a
 
 CREATE INDEX taskbell_tasks_deadline ON taskbell_tasks (active, deadline) WHERE active = 1 AND deadline IS NOT NULL;
 
-CREATE INDEX taskbell_tasks_due ON taskbell_tasks (due_at) WHERE claimable = 1;
-
 CREATE INDEX taskbell_tasks_gate ON taskbell_tasks (tenant, concurrency_key, priority DESC, due_at, id) WHERE gated = 1;
 
 CREATE INDEX taskbell_tasks_held ON taskbell_tasks (pack) WHERE wait = 'pack-disabled';
-
-CREATE INDEX taskbell_tasks_lease ON taskbell_tasks (lease_until) WHERE lease_until IS NOT NULL;
 
 CREATE INDEX taskbell_tasks_owner ON taskbell_tasks (tenant, owner, created_at, id);
 
@@ -210,6 +206,8 @@ CREATE INDEX taskbell_tasks_record ON taskbell_tasks (tenant, record_type, recor
 CREATE INDEX taskbell_tasks_slot ON taskbell_tasks (tenant, concurrency_key) WHERE slot_held = 1;
 
 CREATE INDEX taskbell_tasks_tenant ON taskbell_tasks (tenant, created_at, id);
+
+CREATE INDEX taskbell_tasks_under_way ON taskbell_tasks (under_way, id) WHERE under_way = 1;
 
 CREATE INDEX taskbell_tasks_unseen ON taskbell_tasks (active, seen_at, archived_at, tenant, owner, finished_at, id)
     WHERE active = 0 AND seen_at IS NULL AND archived_at IS NULL;

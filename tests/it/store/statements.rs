@@ -75,7 +75,7 @@ const PLANS: &[(&str, &[&str])] = &[
     ("key_rows", &["SEARCH k USING PRIMARY KEY (tenant=? AND action=? AND kind=? AND idempotency_key=?)"]),
     ("key_use", &["COVERING INDEX taskbell_tasks_slot", "COVERING INDEX taskbell_tasks_gate"]),
     ("key_waiters", &["SEARCH t USING INDEX taskbell_tasks_gate (tenant=? AND concurrency_key=?)"]),
-    ("next_due", &["SEARCH t USING COVERING INDEX taskbell_tasks_due"]),
+    ("next_due", &["SEARCH f USING INDEX taskbell_tasks_claim (tenant=?)"]),
     (
         "positions",
         &["SEARCH t USING PRIMARY KEY (id=?)", "taskbell_tasks_gate (tenant=?", "taskbell_tasks_claim (tenant=?"],
@@ -94,7 +94,7 @@ const SORTED: &[(&str, &[&str])] = &[
     ("markable_count", &["taskbell_tasks_owner (tenant=? AND owner=?)"]),
     ("markable_unseen", &["taskbell_tasks_unseen (active=? AND seen_at=? AND archived_at=? AND tenant=? AND owner=?)"]),
     ("markable_up_to", &["taskbell_tasks_owner (tenant=? AND owner=?)"]),
-    ("overdue", &["taskbell_tasks_lease", "taskbell_tasks_deadline (active=? AND deadline>? AND deadline<?)"]),
+    ("overdue", &["taskbell_tasks_under_way", "taskbell_tasks_deadline (active=? AND deadline>? AND deadline<?)"]),
     ("waited_keys", &["COVERING INDEX taskbell_tasks_gate", "COVERING INDEX taskbell_tasks_slot"]),
 ];
 
