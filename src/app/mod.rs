@@ -21,21 +21,23 @@ use crate::bus::listen::Link;
 use crate::bus::redis::{Relay, Server};
 use crate::config::{Engine as EngineSection, Faults, Loaded, Settings, Visibility, environment};
 use crate::core::action::{Action, Actions, HandlerRef};
+use crate::core::node;
 use crate::core::pack::PackBoard;
 use crate::core::principal;
 use crate::core::resolve::Resolver;
-use crate::core::time::Rng as _;
+use crate::core::time::{Millis, Rng as _};
 use crate::core::view::Catalogue;
 use crate::demo;
 use crate::engine::commands::Commands;
 use crate::engine::commands::outside::ChunkCalls;
 use crate::engine::commands::workers::{WorkerParts, WorkerSettings, Workers};
 use crate::engine::logbook::Logbook;
+use crate::engine::presence::{Presence, PresenceParts, WaysToNode};
 use crate::engine::{Engine, EngineParts, EngineSettings};
 pub use crate::handler::native::NativeHandlers;
 use crate::handler::script::{Library, ScriptHandler};
 use crate::handler::{Handler, Registry};
-use crate::push::{Hub, HubParts};
+use crate::push::{Hub, HubParts, Ways};
 use crate::store::StoreError;
 use crate::store::beside::BesideReader;
 use crate::telemetry::measures;
@@ -131,12 +133,24 @@ pub struct Node {
     server: JoinHandle<()>,
     stop: CancellationToken,
     draining: Arc<AtomicBool>,
+    presence: Presence,
     grace: Duration,
     _lock: Option<ServeLock>,
     _tidy: AbortOnDropHandle<()>,
     _packs: AbortOnDropHandle<()>,
     _link: Option<Link>,
     _relay: Option<Relay>,
+}
+
+impl Role {
+    /// The word of the command line.
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::Web => "web",
+            Self::Work => "work",
+        }
+    }
 }
 
 impl Node {
@@ -224,6 +238,18 @@ impl Node {
             board: board.clone(),
         });
         let loader = AbortOnDropHandle::new(tokio::spawn(loader.await?.run()));
+        let name = node_name(&rng);
+        let draining = Arc::new(AtomicBool::new(false));
+        let presence = Presence::start(PresenceParts {
+            store: store.clone(),
+            clock: clock.clone(),
+            node: presence_of(&settings.engine, &name, role),
+            registry: registry.clone(),
+            ways: ways_of(&hub),
+            draining: draining.clone(),
+            every_ms: settings.engine.heartbeat_ms,
+        });
+        let presence = presence.await?;
         let parts = registry.map(|registry| EngineParts {
             store: store.clone(),
             files: files.clone(),
@@ -235,17 +261,17 @@ impl Node {
             resolver: resolver.clone(),
             clock: clock.clone(),
             rng: rng.clone(),
-            settings: engine_settings(loaded, node_name(&rng)),
+            settings: engine_settings(loaded, name),
         });
         let engine = match parts {
             Some(parts) => Some(Engine::start(parts).await?),
             None => None,
         };
+        engine.iter().for_each(|engine| engine.shown_by(&presence));
         let chunk_calls = match &engine {
             Some(engine) => engine.chunk_calls(),
             None => ChunkCalls::alone(store.clone(), files.clone(), logbook, bus, wake, clock.clone()),
         };
-        let draining = Arc::new(AtomicBool::new(false));
         let tidy = AbortOnDropHandle::new(tokio::spawn(measures::tidy(numbers.clone())));
         let state = AppState::new(Parts {
             beside: Arc::new(BesideReader::new(store.clone(), catalogue.clone())),
@@ -275,6 +301,7 @@ impl Node {
             server,
             stop,
             draining,
+            presence,
             grace,
             _lock: lock,
             _tidy: tidy,
@@ -294,12 +321,14 @@ impl Node {
     pub async fn drain(self) {
         self.draining.store(true, Ordering::Relaxed);
         self.stop.cancel();
+        self.presence.announce_drain().await;
         let engine = async {
             if let Some(engine) = self.engine {
                 engine.drain().await;
             }
         };
         tokio::join!(engine, self.hub.drain(self.grace));
+        self.presence.leave().await;
         if let Err(e) = self.server.await {
             tracing::error!("the listener broke down: {e}");
         }
@@ -373,6 +402,37 @@ fn node_name(rng: &SystemRng) -> String {
     format!("{machine}:{}:{:04x}", std::process::id(), (rng.unit() * 65_536.0) as u32)
 }
 
+/// What never changes about a node.
+fn presence_of(engine: &EngineSection, id: &str, role: Role) -> node::Node {
+    node::Node {
+        id: id.to_owned(),
+        role: role.as_str().to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        parallelism: if role == Role::Web { 0 } else { i64::try_from(engine.parallelism).unwrap_or(i64::MAX) },
+        lease_ms: engine.lease_ms.cast_signed(),
+        tenants: tenants_of(engine),
+        actions: Vec::new(),
+        packs: Vec::new(),
+        started_at: Millis::default(),
+        beat_at: Millis::default(),
+        standing: node::Standing::default(),
+    }
+}
+
+fn ways_of(hub: &Arc<Hub>) -> WaysToNode {
+    let hub = hub.clone();
+    Arc::new(move || {
+        let Ways { redis, wake } = hub.ways();
+        (redis, wake)
+    })
+}
+
+/// The tenants that a node runs tasks of; empty = all.
+fn tenants_of(engine: &EngineSection) -> Vec<String> {
+    let all = engine.tenants.iter().any(|t| t == "*");
+    if all { Vec::new() } else { engine.tenants.clone() }
+}
+
 fn worker_settings(engine: &EngineSection, role: Role) -> WorkerSettings {
     WorkerSettings {
         lease_ms: engine.lease_ms.cast_signed(),
@@ -385,11 +445,10 @@ fn worker_settings(engine: &EngineSection, role: Role) -> WorkerSettings {
 
 fn engine_settings(loaded: &Loaded, node: String) -> EngineSettings {
     let engine = &loaded.settings.engine;
-    let all = engine.tenants.iter().any(|t| t == "*");
     EngineSettings {
         node,
         parallelism: engine.parallelism,
-        tenants: if all { Vec::new() } else { engine.tenants.clone() },
+        tenants: tenants_of(engine),
         lease_ms: engine.lease_ms.cast_signed(),
         heartbeat_ms: engine.heartbeat_ms,
         poll_ms: engine.poll_ms,

@@ -22,6 +22,7 @@ pub mod json;
 pub mod lifecycle;
 pub mod logline;
 pub mod metric;
+pub mod node;
 pub mod pack;
 pub mod params_check;
 pub mod picture;

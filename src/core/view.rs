@@ -203,6 +203,8 @@ pub struct Beside {
     pub prior: Option<UnitPrior>,
     /// When a worker outside last asked for chunks of the action, where such workers run it and the task waits for one.
     pub asked_at: Option<Millis>,
+    /// Whether a node is there that could run its next chunk; absent where that is not known.
+    pub handled: Option<bool>,
     /// How many of its children are open, if it waits for them.
     pub open_children: Option<i64>,
 }
@@ -333,11 +335,15 @@ impl Lens<'_> {
         }
     }
 
-    /// Why a task waits that is due: all places are taken, or no worker outside has asked for it lately.
+    /// Why a task waits that is due: all places are taken, or there is no node that could run it, or no worker outside has
+    /// asked for it lately.
     fn due_reason(&self, task: &Task, action: Option<&Action>, beside: &Beside) -> WaitReason {
-        let pulled = task.claimable() && action.is_some_and(|action| action.handler == HandlerRef::Pull);
-        let attended = beside.asked_at.is_some_and(|at| self.now.since(at) < ATTENDED_MS);
-        if pulled && !attended { WaitReason::NoHandler } else { WaitReason::Capacity }
+        let pulled = action.is_some_and(|action| action.handler == HandlerRef::Pull);
+        let attended = match pulled {
+            true => beside.asked_at.is_some_and(|at| self.now.since(at) < ATTENDED_MS),
+            false => beside.handled.unwrap_or(true),
+        };
+        if task.claimable() && !attended { WaitReason::NoHandler } else { WaitReason::Capacity }
     }
 
     fn waiting(&self, task: &Task, action: Option<&Action>, beside: &Beside) -> Option<Waiting> {
@@ -348,7 +354,8 @@ impl Lens<'_> {
             State::Blocked => WaitReason::Concurrency,
             State::Paused if task.held_by_pack() => WaitReason::PackDisabled,
             State::Paused => WaitReason::Paused,
-            _ if action.is_none() => WaitReason::NoHandler,
+            // Not declared here, and nobody knows of a node that has it.
+            _ if action.is_none() && beside.handled != Some(true) => WaitReason::NoHandler,
             _ => match task.wait.unwrap_or(WaitReason::Capacity) {
                 WaitReason::Capacity => self.due_reason(task, action, beside),
                 planned => planned,

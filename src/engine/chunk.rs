@@ -133,6 +133,8 @@ fn follow_up(
     let task = committed.task?;
     if committed.ended == Ended::Stale {
         tracing::warn!(task = %task.id, chunk = origin.chunk, "a chunk's end came too late and changed nothing");
+    } else {
+        engine.pulse.executed();
     }
     if !committed.ended.keeps_lease(&task, origin.token, origin.chunk) {
         return None;

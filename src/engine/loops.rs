@@ -47,6 +47,7 @@ where
 pub(super) async fn claim(engine: Arc<Inner>) {
     let mut after_tenant = None;
     while !engine.draining() {
+        engine.pulse.turns("claim", engine.clock.now());
         let mut wait = engine.poll_ms();
         let looked_at = engine.clock.now();
         if fill_places(&engine, &mut after_tenant).await == Places::Left {
@@ -95,10 +96,12 @@ async fn fill_places(engine: &Arc<Inner>, after_tenant: &mut Option<String>) -> 
         Ok(written) => written,
         Err(e) => {
             tracing::warn!(error = %e, "the claim failed and is tried again");
+            engine.pulse.claim_failed(&e.to_string(), engine.clock.now());
             return Places::Taken;
         }
     };
     watch.tell(metric::CLAIM_SECONDS);
+    engine.pulse.claimed(written.answer.len(), engine.clock.now());
     measure::claimed(written.answer.iter().map(|claimed| claimed.task.due_at), engine.clock.now());
     // Places are taken before anybody hears of the claim, so that an answer to it finds them.
     let lease_end = claimed_at + engine.settings.lease_ms.unsigned_abs();
@@ -117,6 +120,7 @@ async fn fill_places(engine: &Arc<Inner>, after_tenant: &mut Option<String>) -> 
 /// Renews the leases of all running chunks in one statement, and hears what was asked of them.
 pub(super) async fn heartbeat(engine: Arc<Inner>) {
     loop {
+        engine.pulse.turns("heartbeat", engine.clock.now());
         tokio::time::sleep(Duration::from_millis(engine.settings.heartbeat_ms)).await;
         let held = engine.running.held();
         let asked_at = engine.clock.mono();
@@ -152,7 +156,11 @@ pub(super) async fn heartbeat(engine: Arc<Inner>) {
 /// Takes what time has undone.
 pub(super) async fn sweep(engine: Arc<Inner>) {
     let every = Duration::from_millis(engine.settings.sweep_ms);
-    sweep_every(every, engine.store.as_ref(), &engine.bus, &engine.wake, || sweep_params(&engine, false)).await;
+    let params = || {
+        engine.pulse.turns("sweep", engine.clock.now());
+        sweep_params(&engine, false)
+    };
+    sweep_every(every, engine.store.as_ref(), &engine.bus, &engine.wake, params).await;
 }
 
 /// The same for whoever sweeps: again at once while there is more than one sweep takes.

@@ -16,6 +16,8 @@ mod host;
 pub mod logbook;
 mod loops;
 mod measure;
+pub mod presence;
+pub mod pulse;
 mod reports;
 pub mod running;
 
@@ -33,6 +35,8 @@ use group::{Group, Turn};
 use logbook::Logbook;
 use loops::supervised;
 use measure::Stopwatch;
+use presence::Presence;
+use pulse::Pulse;
 use reports::ReportBook;
 use running::{SharedRunning, Told};
 use std::sync::Arc;
@@ -110,6 +114,7 @@ struct Inner {
     rng: Arc<dyn Rng>,
     settings: EngineSettings,
     running: SharedRunning,
+    pulse: Arc<Pulse>,
     reports: Arc<ReportBook>,
     commits: Group<ChunkCommit, Committed>,
     /// Commits of chunks make room for claims, and claims make the next commits: they take turns.
@@ -191,6 +196,7 @@ impl Engine {
             rng,
             settings,
             running,
+            pulse: Arc::default(),
             reports,
             commits,
             turn,
@@ -212,6 +218,12 @@ impl Engine {
     #[must_use]
     pub fn running_count(&self) -> usize {
         self.inner.running.count()
+    }
+
+    /// Has its numbers told with the beats of the node.
+    pub fn shown_by(&self, presence: &Presence) {
+        let running = self.inner.running.clone();
+        presence.watch(self.inner.pulse.clone(), move || running.count());
     }
 
     /// Stops claiming, asks chunks to end, waits the grace, hands the rest back, and stores the last logs.
@@ -265,10 +277,18 @@ async fn sweep_all(inner: &Inner) -> Result<(), StoreError> {
 
 fn start_loops(inner: &Arc<Inner>) -> JoinSet<()> {
     let mut set = JoinSet::new();
+    let EngineSettings { poll_ms, heartbeat_ms, sweep_ms, .. } = inner.settings;
+    for (name, every_ms) in [("claim", poll_ms), ("heartbeat", heartbeat_ms), ("sweep", sweep_ms)] {
+        inner.pulse.expect(name, every_ms);
+    }
     macro_rules! start {
         ($name:literal, $run:expr) => {{
             let inner = inner.clone();
-            set.spawn(async move { supervised($name, || $run(inner.clone())).await });
+            let started = move || {
+                inner.pulse.starts($name);
+                $run(inner.clone())
+            };
+            set.spawn(async move { supervised($name, started).await });
         }};
     }
     start!("claim", loops::claim);

@@ -4,7 +4,7 @@
 //! Must never show a viewer a task that it may not see: the task ahead is told only where it lies within the viewer's
 //! reach. What an action usually takes is kept for [`USUAL_FOR`], since it changes with each success and nobody notices.
 
-use super::{Reach, Result, Store, Usual};
+use super::{NodeList, Reach, Result, Store, Usual};
 use crate::core::action::HandlerRef;
 use crate::core::ids::TaskId;
 use crate::core::principal::Principal;
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 /// How long a reading of what an action usually takes is used again.
 const USUAL_FOR: Duration = Duration::from_secs(30);
-/// How long a reading of what workers asked for is used again.
+/// How long a reading of what workers asked for, and of which nodes there are, is used again.
 const ASKS_FOR: Duration = Duration::from_secs(1);
 /// The most readings that are kept; above it all are forgotten.
 const USUAL_COUNT: usize = 10_000;
@@ -29,6 +29,7 @@ pub struct BesideReader {
     catalogue: Arc<Catalogue>,
     usual: Mutex<HashMap<(String, String), (Instant, Usual)>>,
     asks: Mutex<Option<(Instant, Asks)>>,
+    nodes: Mutex<Option<(Instant, Arc<NodeList>)>>,
 }
 
 /// When workers last asked, by (tenant, or `*` for all; action).
@@ -38,7 +39,7 @@ impl BesideReader {
     /// A reader over a store.
     #[must_use]
     pub fn new(store: Arc<dyn Store>, catalogue: Arc<Catalogue>) -> Self {
-        Self { store, catalogue, usual: Mutex::default(), asks: Mutex::default() }
+        Self { store, catalogue, usual: Mutex::default(), asks: Mutex::default(), nodes: Mutex::default() }
     }
 
     /// What stands beside these tasks for this viewer, by task; each task has an entry.
@@ -53,6 +54,7 @@ impl BesideReader {
         self.read_places(tasks, &mut found).await?;
         self.read_holders(viewer, tasks, &mut found).await?;
         self.read_asks(tasks, &mut found).await?;
+        self.read_nodes(tasks, &mut found).await?;
         self.read_families(tasks, &mut found).await?;
         for task in tasks.iter().filter(|t| t.started_at.is_some() && !t.state.is_final()) {
             let usual = self.usual(&task.tenant, &task.action).await?;
@@ -146,6 +148,37 @@ impl BesideReader {
             }
         }
         Ok(())
+    }
+
+    /// Whether a node is there that could run what waits. A database in which no node was ever told of says nothing.
+    async fn read_nodes(&self, tasks: &[&Task], found: &mut HashMap<TaskId, Beside>) -> Result<()> {
+        let waiting: Vec<&&Task> = tasks.iter().filter(|task| task.claimable()).collect();
+        if waiting.is_empty() {
+            return Ok(());
+        }
+        let list = self.nodes().await?;
+        if list.nodes.is_empty() {
+            return Ok(());
+        }
+        for task in waiting {
+            if let Some(beside) = found.get_mut(&task.id) {
+                beside.handled = Some(list.living().any(|node| node.can_run(task)));
+            }
+        }
+        Ok(())
+    }
+
+    /// The nodes; up to [`ASKS_FOR`] old.
+    async fn nodes(&self) -> Result<Arc<NodeList>> {
+        let kept = self.nodes.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some((read_at, nodes)) = kept
+            && read_at.elapsed() < ASKS_FOR
+        {
+            return Ok(nodes);
+        }
+        let nodes = Arc::new(self.store.nodes().await?);
+        *self.nodes.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), nodes.clone()));
+        Ok(nodes)
     }
 
     /// What workers asked for; up to [`ASKS_FOR`] old.

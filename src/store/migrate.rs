@@ -47,6 +47,7 @@ const SQLITE: &[Migration] = &[
     Migration { number: 5, name: "children", text: include_str!("../../migrations/sqlite/0005_children.sql") },
     Migration { number: 6, name: "packs", text: include_str!("../../migrations/sqlite/0006_packs.sql") },
     Migration { number: 7, name: "workers", text: include_str!("../../migrations/sqlite/0007_workers.sql") },
+    Migration { number: 8, name: "nodes", text: include_str!("../../migrations/sqlite/0008_nodes.sql") },
     Migration { number: 9, name: "in_place", text: include_str!("../../migrations/sqlite/0009_in_place.sql") },
 ];
 const POSTGRES: &[Migration] = &[
@@ -57,6 +58,7 @@ const POSTGRES: &[Migration] = &[
     Migration { number: 5, name: "children", text: include_str!("../../migrations/postgres/0005_children.sql") },
     Migration { number: 6, name: "packs", text: include_str!("../../migrations/postgres/0006_packs.sql") },
     Migration { number: 7, name: "workers", text: include_str!("../../migrations/postgres/0007_workers.sql") },
+    Migration { number: 8, name: "nodes", text: include_str!("../../migrations/postgres/0008_nodes.sql") },
     Migration { number: 9, name: "in_place", text: include_str!("../../migrations/postgres/0009_in_place.sql") },
 ];
 const POSTGRES_LOGS: &[Migration] =

@@ -22,6 +22,7 @@ pub mod logs;
 mod marks;
 pub mod memory;
 pub mod migrate;
+pub mod nodes;
 pub mod pack;
 pub mod postgres;
 mod relational;
@@ -40,6 +41,7 @@ pub use kept::FileRow;
 pub use leases::{ClaimParams, Claimed, RenewLent, RenewParams, Renewed, Retries, Seats, SweepParams};
 pub(crate) use marks::MARKS_AT_ONCE;
 pub use marks::{Mark, MarkFilter, MarkParams};
+pub use nodes::{NodeList, Nodes};
 pub use switch::{PackLoaded, PackRow, PackStanding, PackSwitch};
 pub use usual::{Took, Usual};
 
@@ -300,7 +302,7 @@ pub struct Capabilities {
 
 /// The database, as the rest of taskbell sees it.
 #[async_trait]
-pub trait Store: Accounts + Send + Sync {
+pub trait Store: Accounts + Nodes + Send + Sync {
     /// What this kind can do.
     fn capabilities(&self) -> Capabilities;
     /// Names this incarnation of the database; another one means that nothing a client remembers is worth anything.

@@ -26,6 +26,10 @@ pub struct Writer(pub Principal);
 #[derive(Clone, Debug)]
 pub struct Administrator(pub Principal);
 
+/// A caller who may look at the platform.
+#[derive(Clone, Debug)]
+pub struct PlatformCaller(pub Principal);
+
 /// Whoever calls, known or not.
 #[derive(Clone, Debug)]
 pub struct MaybeCaller(pub Option<Caller>);
@@ -83,6 +87,18 @@ impl FromRequestParts<AppState> for Administrator {
         let who = with_scope(parts, state, Scope::Admin).await?;
         if who.role < Role::Admin {
             return Err(ApiError::new(Code::Forbidden).detail("This takes the role admin."));
+        }
+        Ok(Self(who))
+    }
+}
+
+impl FromRequestParts<AppState> for PlatformCaller {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, ApiError> {
+        let who = with_scope(parts, state, Scope::Admin).await?;
+        if who.role < Role::Platform {
+            return Err(ApiError::new(Code::Forbidden).detail("This takes the role platform."));
         }
         Ok(Self(who))
     }

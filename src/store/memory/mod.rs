@@ -10,6 +10,7 @@
 //! It has no business tables: effects and queries answer `Unsupported`.
 
 mod accounts;
+mod nodes;
 mod read;
 mod tables;
 mod tx;

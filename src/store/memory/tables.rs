@@ -5,6 +5,7 @@
 use super::super::tx::{DocumentKind, KeyName, KeyRow, SlotKey};
 use super::super::{ApiKey, FileRow, OwnerHeads, PackRow, Session, Took, User, Usual};
 use crate::core::ids::TaskId;
+use crate::core::node::Node;
 use crate::core::picture::Point;
 use crate::core::task::{State, Task, TimelineEvent};
 use crate::core::time::Millis;
@@ -46,6 +47,7 @@ pub(super) struct Tables {
     pub users: BTreeMap<String, User>,
     pub files: BTreeMap<String, FileRow>,
     pub packs: BTreeMap<String, PackRow>,
+    pub nodes: BTreeMap<String, Node>,
     /// When workers last asked, by (tenant, action).
     pub asks: BTreeMap<(String, String), Millis>,
 }

@@ -4,6 +4,7 @@
 mod accounts;
 pub(crate) mod cells;
 pub(crate) mod driver;
+mod nodes;
 mod read;
 mod recall;
 mod rows;

@@ -11,6 +11,7 @@ pub mod health;
 pub mod list;
 pub mod logs;
 pub mod metrics;
+pub mod nodes;
 pub mod notifications;
 pub mod packs;
 pub mod progress;
@@ -54,6 +55,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(worker::log))
         .routes(routes!(worker::renew))
         .routes(routes!(packs::list))
+        .routes(routes!(nodes::list))
         .routes(routes!(packs::pause))
         .routes(routes!(packs::resume))
         .routes(routes!(super::ws::connect))

@@ -40,6 +40,7 @@ const ROUTES: &[(&str, &str)] = &[
     ("POST", "/api/v1/worker/progress"),
     ("POST", "/api/v1/worker/log"),
     ("POST", "/api/v1/worker/renew"),
+    ("GET", "/api/v1/admin/nodes"),
     ("GET", "/api/v1/admin/packs"),
     ("POST", "/api/v1/admin/packs/{name}/pause"),
     ("POST", "/api/v1/admin/packs/{name}/resume"),

@@ -8,3 +8,4 @@ mod nodes;
 mod notifications;
 mod page;
 mod proxies;
+mod registry;

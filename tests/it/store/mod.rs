@@ -13,6 +13,7 @@ mod lent;
 mod logs;
 mod migrations;
 mod newer;
+mod nodes;
 mod packs;
 mod pictures;
 mod races;

@@ -1,16 +1,19 @@
 //! What a newer version has written and this one does not understand, as while nodes are replaced one by one.
 
 use super::fixture::*;
+use super::nodes::node;
 use super::reading::ids_of;
 use super::words::*;
 use std::collections::BTreeSet;
 use taskbell::core::effect::{Effect, SqlValue};
 use taskbell::core::ids::{Head, TaskId};
+use taskbell::core::node::Standing;
 use taskbell::core::task::State;
 use taskbell::store::{ListParams, Reach};
 
 database_suite! {
     a_row_of_a_newer_version_is_left_out_and_nothing_else_fails_or_changes_it
+    a_node_of_a_newer_version_is_shown_with_what_this_version_understands
 }
 
 async fn a_row_of_a_newer_version_is_left_out_and_nothing_else_fails_or_changes_it(f: &Fixture) {
@@ -47,4 +50,16 @@ async fn a_row_of_a_newer_version_is_left_out_and_nothing_else_fails_or_changes_
     let claimed: BTreeSet<TaskId> = f.claim(10).await.into_iter().map(|c| c.task.id).collect();
     assert_eq!(claimed, known.into());
     becomes("queued", "zz_new").await;
+}
+
+async fn a_node_of_a_newer_version_is_shown_with_what_this_version_understands(f: &Fixture) {
+    f.store.beat(&node("a")).await.unwrap();
+    let set = async |sql| f.store.execute(vec![Effect { sql, rows: vec![vec![]] }]).await;
+    set(r#"UPDATE taskbell_nodes SET role = 'zz_new', standing = '{"running":4,"zz":{"new":1}}'"#).await.unwrap();
+    let list = f.store.nodes().await.unwrap();
+    assert_eq!((list.nodes[0].role.as_str(), list.nodes[0].standing.running), ("zz_new", 4));
+    set("UPDATE taskbell_nodes SET standing = '[\"zz\"]'").await.unwrap();
+    assert_eq!(f.store.nodes().await.unwrap().nodes[0].standing, Standing::default());
+    set("UPDATE taskbell_nodes SET actions = '{\"zz\":1}'").await.unwrap();
+    assert!(f.store.nodes().await.unwrap().nodes.is_empty(), "left out, and nothing fails with it");
 }

@@ -85,6 +85,21 @@ CREATE TABLE taskbell_migrations (
     PRIMARY KEY (number)
 );
 
+CREATE TABLE taskbell_nodes (
+    id text COLLATE C NOT NULL,
+    role text COLLATE C NOT NULL,
+    version text COLLATE C NOT NULL,
+    parallelism bigint NOT NULL,
+    lease_ms bigint NOT NULL,
+    tenants text COLLATE C NOT NULL,
+    actions text COLLATE C NOT NULL,
+    packs text COLLATE C NOT NULL,
+    started_at bigint NOT NULL,
+    beat_at bigint NOT NULL,
+    standing text COLLATE C NOT NULL,
+    PRIMARY KEY (id)
+);
+
 CREATE TABLE taskbell_packs (
     name text COLLATE C NOT NULL,
     version text COLLATE C NOT NULL,

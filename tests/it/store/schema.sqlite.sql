@@ -76,6 +76,20 @@ CREATE TABLE taskbell_meta (
 
 CREATE TABLE taskbell_migrations (number BIGINT NOT NULL PRIMARY KEY, checksum VARCHAR(64) NOT NULL);
 
+CREATE TABLE taskbell_nodes (
+    id TEXT NOT NULL PRIMARY KEY,
+    role TEXT NOT NULL,
+    version TEXT NOT NULL,
+    parallelism INTEGER NOT NULL,
+    lease_ms INTEGER NOT NULL,
+    tenants TEXT NOT NULL,
+    actions TEXT NOT NULL,
+    packs TEXT NOT NULL,
+    started_at INTEGER NOT NULL,
+    beat_at INTEGER NOT NULL,
+    standing TEXT NOT NULL
+) WITHOUT ROWID;
+
 CREATE TABLE taskbell_packs (
     name TEXT NOT NULL PRIMARY KEY,
     version TEXT NOT NULL,

@@ -5,6 +5,7 @@
 
 mod accounts;
 mod fate;
+mod nodes;
 mod port;
 mod tx;
 
