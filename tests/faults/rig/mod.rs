@@ -30,9 +30,9 @@ pub fn test<F: Future<Output = ()>>(name: &str, body: impl FnOnce() -> F + Send 
 }
 
 /// The same test on a SQLite file and on PostgreSQL.
-pub fn on_each_database<F: Future<Output = ()>>(name: &str, body: fn(Arc<Ground>) -> F) -> Vec<Trial>
+pub fn on_each_database<F>(name: &str, body: fn(Arc<Ground>) -> F) -> Vec<Trial>
 where
-    F: 'static,
+    F: Future<Output = ()> + 'static,
 {
     vec![
         test(&format!("on_sqlite::{name}"), move || async move { body(Arc::new(Ground::sqlite().await)).await }),
