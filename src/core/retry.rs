@@ -77,6 +77,7 @@ mod tests {
         assert_eq!(policy.delay_ms(0, MIDDLE, None), 5_000);
     }
 
+    /// Row: H1.
     #[test]
     fn no_attempt_number_wraps_the_delay_to_nothing() {
         let policy = RetryPolicy { base_ms: 30_000, cap_ms: 3_600_000, ..RetryPolicy::default() };
@@ -90,6 +91,7 @@ mod tests {
         }
     }
 
+    /// Row: H1.
     #[test]
     fn a_handler_that_always_fails_is_not_hammered() {
         let policy = RetryPolicy { max_attempts: 1_000, base_ms: 30_000, cap_ms: 3_600_000 };

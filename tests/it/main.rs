@@ -17,6 +17,7 @@ mod handler;
 mod outbound;
 mod pages;
 mod push;
+mod rows;
 mod scenario;
 mod store;
 mod support;

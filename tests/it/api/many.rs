@@ -12,6 +12,7 @@ fn statuses(answer: &Value) -> Vec<i64> {
     answer["items"].as_array().unwrap().iter().map(|i| i["status"].as_i64().unwrap()).collect()
 }
 
+/// Row: C8.
 #[tokio::test]
 async fn each_click_of_a_batch_is_judged_by_itself_and_answered_in_order() {
     let api = Api::start().await;

@@ -40,6 +40,7 @@ async fn a_click_becomes_a_task_with_a_location_and_an_etag() {
     assert_eq!((read.status, &read.json["id"]), (200, &task["id"]));
 }
 
+/// Row: C4.
 #[tokio::test]
 async fn the_same_key_answers_with_the_same_task_and_another_request_is_told_by_its_paths() {
     let api = Api::start().await;
@@ -68,6 +69,7 @@ async fn the_same_key_answers_with_the_same_task_and_another_request_is_told_by_
     assert!(!hidden.text.contains(&first.id()));
 }
 
+/// Row: C2.
 #[tokio::test]
 async fn racing_clicks_of_one_key_make_one_task() {
     let api = Api::start().await;
@@ -82,6 +84,7 @@ async fn racing_clicks_of_one_key_make_one_task() {
     }
 }
 
+/// Row: C8.
 #[tokio::test]
 async fn keys_follow_one_rule_of_types_and_are_kept_byte_by_byte() {
     let api = Api::start().await;
@@ -224,4 +227,27 @@ async fn a_double_click_on_a_field_key_makes_one_task() {
     let key = json!({"action": "key-rejects", "idempotencyKey": "k"});
     alice.new_task(key.clone()).await;
     assert_eq!(alice.submit(key).await.code(), "idempotency-conflict");
+}
+
+#[tokio::test]
+async fn c3_a_key_whose_task_has_succeeded_is_replayed_and_says_so() {
+    let api = Api::start().await;
+    let alice = api.alice().await;
+    let click = json!({"action": "ok", "idempotencyKey": "k"});
+    let first = alice.new_task(click.clone()).await;
+    alice.until(&first, "succeeded").await;
+    let again = alice.submit(click.clone()).await;
+    assert_eq!((again.status, &again.json["replayed"], again.id()), (200, &json!(true), first.clone()));
+    assert_eq!((&again.json["state"], &again.json["replay"]["suppressed"]), (&json!("succeeded"), &json!(1)));
+    // A batch says it too.
+    let batch = alice.post("/api/v1/tasks/batch", json!({"items": [click.clone()]})).await;
+    let item = &batch.json["items"][0];
+    assert_eq!((&item["status"], &item["task"]["replayed"]), (&json!(200), &json!(true)), "{}", batch.text);
+    // A holder that is deleted holds nothing, and neither does one that failed.
+    assert_eq!(alice.delete(&format!("/api/v1/tasks/{first}")).await.status, 204);
+    assert_ne!(alice.new_task(click).await, first);
+    let fails = json!({"action": "fail", "idempotencyKey": "f"});
+    let failed = alice.new_task(fails.clone()).await;
+    alice.until(&failed, "failed").await;
+    assert_ne!(alice.new_task(fails).await, failed);
 }

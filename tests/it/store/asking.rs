@@ -121,6 +121,7 @@ fn import() -> Action {
     }
 }
 
+/// Row: F5.
 async fn what_can_be_asked_is_what_the_buttons_show_in_every_situation(f: &Fixture) {
     let action = import();
     for situation in SITUATIONS {
@@ -185,6 +186,7 @@ async fn a_committed_end_wins_against_a_cancel(f: &Fixture) {
     }
 }
 
+/// Row: F1.
 async fn a_cancel_whose_node_died_ends_with_the_lease(f: &Fixture) {
     let id = f.new_task(click()).await;
     f.claim_one().await;
@@ -206,6 +208,7 @@ async fn a_cancel_that_no_chunk_answers_is_forced_after_its_grace(f: &Fixture) {
     assert_eq!(f.end(&claimed, done()).await.ended, Ended::Stale);
 }
 
+/// Row: F3.
 async fn a_forced_cancel_is_at_once_and_the_old_writer_is_not_heard_any_more(f: &Fixture) {
     for first in [None, Some(Ask::Cancel), Some(Ask::Pause)] {
         let id = f.new_task(click()).await;

@@ -148,6 +148,7 @@ async fn a_tenant_with_5000_tasks_does_not_hold_up_one_with_a_single_task(f: &Fi
     assert!(first.contains(&single));
 }
 
+/// Row: G3.
 async fn tenants_take_turns_from_claim_to_claim(f: &Fixture) {
     for tenant in ["a", "b", "c"] {
         let who = principal(tenant, "u", Role::User);
@@ -166,6 +167,7 @@ async fn tenants_take_turns_from_claim_to_claim(f: &Fixture) {
     assert_eq!(together, ["a", "a", "b", "b", "c", "c"]);
 }
 
+/// Row: G3.
 async fn many_tasks_that_come_due_behind_one_key_hold_up_nobody(f: &Fixture) {
     f.new_task(under("site", 1)).await;
     f.claim_one().await;
@@ -246,6 +248,14 @@ async fn a_node_that_lost_a_chunk_and_claimed_it_anew_is_told_so(f: &Fixture) {
     let lost = f.claim_one().await;
     f.lose_leases().await;
     let anew = f.claim_one().await;
+    let until = f.get(anew.task.id).await.lease_until;
+    f.pass(1_000);
+    assert_eq!(f.renew("n1", &[&lost]).await, [Renewed::Stale]);
+    assert_eq!(
+        f.get(anew.task.id).await.lease_until,
+        until,
+        "an old token lengthens no lease, not even its own node's"
+    );
     assert_eq!(f.renew("n1", &[&lost, &anew, &lost]).await, [Renewed::Stale, Renewed::Ok, Renewed::Stale]);
 }
 
@@ -299,6 +309,7 @@ async fn a_swept_task_goes_on_from_its_last_commit(f: &Fixture) {
     assert_eq!(third.task.progress.current, 47, "what was shown is not taken back");
 }
 
+/// Row: H3.
 async fn a_task_that_loses_its_node_again_and_again_fails(f: &Fixture) {
     let id = f.new_task(click()).await;
     for lost in 1..=limits::RECLAIMS {

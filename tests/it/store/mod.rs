@@ -6,6 +6,7 @@ mod asking;
 mod children;
 mod chunks;
 mod claiming;
+mod contests;
 pub(crate) mod fixture;
 mod generated;
 pub(crate) mod invariants;

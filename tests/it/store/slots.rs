@@ -215,6 +215,7 @@ async fn a_hundred_slots_that_free_at_once_start_a_hundred_waiters(f: &Fixture) 
     assert_eq!(f.claim(300).await.len(), 100);
 }
 
+/// Row: D1, D4.
 async fn lost_leases_never_block_a_key_for_good(f: &Fixture) {
     for slot in [chunk_slot("chunk", 3), under("task", 3).slot] {
         new_tasks(f, (0..6).map(|_| Submit { slot: slot.clone(), ..click() }).collect()).await;

@@ -47,6 +47,7 @@ fn one_and_replays(answers: &[Submitted]) {
     assert_eq!(replays, answers.len() - 1);
 }
 
+/// Row: C2.
 async fn fifty_racing_clicks_of_one_key_make_one_task_and_49_replays(f: &Fixture) {
     for round in 0..200 {
         let name = format!("k{round}");
@@ -59,6 +60,7 @@ async fn fifty_racing_clicks_of_one_key_make_one_task_and_49_replays(f: &Fixture
     }
 }
 
+/// Row: C2.
 async fn fifty_racing_clicks_through_the_group_commit_make_one_task_and_49_replays(f: &Fixture) {
     let commands = Commands::new(f.store.clone(), LocalBus::default(), Arc::new(Notify::new()));
     for round in 0..200 {
@@ -118,6 +120,7 @@ async fn an_unfinished_holder_is_returned_refused_or_replaced_as_the_action_says
     assert_eq!(f.ask(first, Ask::Resume).await, taskbell::store::Asked::Superseded);
 }
 
+/// Row: C3.
 async fn a_success_holds_its_key_until_keep_after_its_end(f: &Fixture) {
     for (claim, keep_ms) in [(key("k"), 86_400_000), (fields_key("f"), 10_000)] {
         let click = || Submit { keys: vec![claim.clone()], ..click() };
@@ -185,6 +188,7 @@ async fn a_callers_key_comes_first_and_fields_apply_beside_it(f: &Fixture) {
     assert!(matches!(f.click(with("k9", "f1")).await, Submitted::Replayed(t) if t.id == three));
 }
 
+/// Row: C4.
 async fn another_body_under_one_key_is_told_by_its_paths_and_never_by_values(f: &Fixture) {
     let record = |id: &str| Some(RecordRef { kind: "order".into(), id: id.into() });
     let with = |params, fingerprint: &str, id: &str| Submit {

@@ -55,6 +55,7 @@ async fn why(f: &Fixture, id: TaskId) -> (State, Option<WaitReason>) {
 
 const HELD: (State, Option<WaitReason>) = (State::Paused, Some(WaitReason::PackDisabled));
 
+/// Row: D5.
 async fn a_pack_is_on_when_it_is_first_loaded_and_stays_as_it_was_switched(f: &Fixture) {
     let unknown = PackSwitch { name: "stock".into(), paused: true, by: "ada".into() };
     assert_eq!(f.store.switch_pack(unknown.clone()).await.unwrap(), None);
