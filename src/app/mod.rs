@@ -455,5 +455,7 @@ fn engine_settings(loaded: &Loaded, node: String) -> EngineSettings {
         sweep_ms: engine.sweep_ms,
         drain_grace_ms: engine.drain_grace_ms,
         cancel_grace_ms: engine.cancel_grace_ms.cast_signed(),
+        keep: loaded.settings.retention.keep,
+        retain_ms: loaded.settings.retention.every_ms,
     }
 }

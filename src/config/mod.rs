@@ -39,7 +39,9 @@ pub use push::Push;
 pub(crate) use quantity::duration_ms;
 pub use rows::{Allowed, ROWS, Row, markdown, pack_markdown};
 pub use secret::Secret;
-pub use sections::{Database, Engine, FilesUrl, Log, LogFormat, Migrate, Outbound, Packs, Server, Synchronous};
+pub use sections::{
+    Database, Engine, FilesUrl, Log, LogFormat, Migrate, Outbound, Packs, Retention, Server, Synchronous,
+};
 
 use crate::core::redact::Redactor;
 pub use source::environment;
@@ -69,6 +71,8 @@ pub struct Settings {
     pub logs: Option<DatabaseUrl>,
     /// How the engine paces itself.
     pub engine: Engine,
+    /// How long what has ended is kept.
+    pub retention: Retention,
     /// What a WebSocket may cost.
     pub push: Push,
     /// Whether this node fires schedules.
@@ -157,6 +161,7 @@ impl Settings {
             files: sections::files(root.section("files")),
             logs: sections::logs(root.section("logs")),
             engine: sections::engine(root.section("engine")),
+            retention: sections::retention(root.section("retention")),
             push: push::push(root.section("push")),
             scheduler_enabled: sections::scheduler(root.section("scheduler")),
             packs: sections::packs(root.section("packs")),

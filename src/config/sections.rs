@@ -6,6 +6,7 @@ use super::database::{self, DatabaseUrl};
 use super::reader::{Choice, Section};
 use super::secret::Secret;
 use crate::core::hosts::AllowList;
+use crate::core::retention::Keep;
 use ipnet::IpNet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -85,6 +86,15 @@ pub struct Engine {
     pub drain_grace_ms: u64,
     /// How long a cancel waits for the chunk under way.
     pub cancel_grace_ms: u64,
+}
+
+/// `[retention]`
+#[derive(Clone, Copy, Debug)]
+pub struct Retention {
+    /// How long what has ended is kept.
+    pub keep: Keep,
+    /// How often those are looked for whose time is over, in milliseconds.
+    pub every_ms: u64,
 }
 
 /// `[packs]`
@@ -278,6 +288,20 @@ pub(super) fn engine(mut section: Section<'_>) -> Engine {
     };
     section.finish();
     read
+}
+
+pub(super) fn retention(mut section: Section<'_>) -> Retention {
+    // A value of another kind is a fault that has been told, and stops the start.
+    let mut length = |key| section.duration_ms(key).unwrap_or_default();
+    let keep = Keep {
+        succeeded_ms: length("succeeded"),
+        failed_ms: length("failed"),
+        cancelled_ms: length("cancelled"),
+        logs_ms: length("logs"),
+    };
+    let every_ms = length("every").unsigned_abs();
+    section.finish();
+    Retention { keep, every_ms }
 }
 
 pub(super) fn scheduler(mut section: Section<'_>) -> bool {

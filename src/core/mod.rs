@@ -30,6 +30,7 @@ pub mod principal;
 pub mod progress;
 pub mod redact;
 pub mod resolve;
+pub mod retention;
 pub mod retry;
 pub mod schema;
 pub mod signing;

@@ -19,11 +19,13 @@ mod measure;
 pub mod presence;
 pub mod pulse;
 mod reports;
+mod retention;
 pub mod running;
 
 use crate::bus::LocalBus;
 use crate::core::metric;
 use crate::core::resolve::Resolver;
+use crate::core::retention::Keep;
 use crate::core::time::{Clock, Millis, Rng};
 use crate::core::view::Catalogue;
 use crate::handler::Registry;
@@ -73,6 +75,10 @@ pub struct EngineSettings {
     pub drain_grace_ms: u64,
     /// How long a chunk may take to answer a cancel, ms.
     pub cancel_grace_ms: i64,
+    /// How long ended tasks and their logs are kept.
+    pub keep: Keep,
+    /// How often those are looked for whose time is over, ms.
+    pub retain_ms: u64,
 }
 
 /// What an engine is made of.
@@ -295,6 +301,7 @@ fn start_loops(inner: &Arc<Inner>) -> JoinSet<()> {
     start!("heartbeat", loops::heartbeat);
     start!("sweep", loops::sweep);
     start!("clean", loops::clean);
+    start!("retention", retention::retain);
     start!("listen", |inner: Arc<Inner>| {
         let signals = inner.bus.subscribe();
         loops::listen(inner, signals)

@@ -26,6 +26,7 @@ pub mod nodes;
 pub mod pack;
 pub mod postgres;
 mod relational;
+mod retention;
 mod retry;
 pub mod row;
 pub mod sql;
@@ -42,6 +43,7 @@ pub use leases::{ClaimParams, Claimed, RenewLent, RenewParams, Renewed, Retries,
 pub(crate) use marks::MARKS_AT_ONCE;
 pub use marks::{Mark, MarkFilter, MarkParams};
 pub use nodes::{NodeList, Nodes};
+pub use retention::{Aged, RetainParams};
 pub use switch::{PackLoaded, PackRow, PackStanding, PackSwitch};
 pub use usual::{Took, Usual};
 
@@ -374,7 +376,11 @@ pub trait Store: Accounts + Nodes + Send + Sync {
     /// Deletes ended tasks with all that is theirs: `None` = does not exist for the caller, `Some(false)` = not ended, or its
     /// parent or a child of it has not.
     async fn delete(&self, caller: &Principal, ids: Vec<TaskId>) -> Result<Written<Vec<Option<bool>>>> {
-        until_settled!(tries, flow::ask::delete(self.begin().await?, caller, &ids).await)
+        until_settled!(tries, flow::remove::delete(self.begin().await?, caller, &ids).await)
+    }
+    /// Takes tasks away whose time is over, with all that is theirs; answers which have gone.
+    async fn retain(&self, params: RetainParams) -> Result<Written<Vec<TaskId>>> {
+        until_settled!(tries, flow::remove::retain(self.begin().await?, &params).await)
     }
     /// Notes packs that a node has loaded; new ones are switched on.
     async fn register_packs(&self, loaded: Vec<PackLoaded>) -> Result<()> {
@@ -433,6 +439,8 @@ pub trait Store: Accounts + Nodes + Send + Sync {
     async fn family_counts(&self, parents: &[TaskId]) -> Result<BTreeMap<TaskId, BTreeMap<State, i64>>>;
     /// The results of tasks that left one.
     async fn results(&self, ids: &[TaskId]) -> Result<BTreeMap<TaskId, serde_json::Value>>;
+    /// Tasks after an id, in the order of ids, as retention sees them.
+    async fn aged(&self, after: Option<TaskId>, limit: usize) -> Result<Vec<Aged>>;
     /// When the next waiting chunk is due, if one is.
     async fn next_due(&self) -> Result<Option<Millis>>;
 

@@ -68,6 +68,7 @@ macro_rules! catalogue {
 catalogue! {
     single {
         add_user: common,
+        aged: common,
         ancestors: common,
         api_key: common,
         api_keys: common,

@@ -17,6 +17,7 @@ use crate::bus::LocalBus;
 use crate::core::ids::{FencingToken, TaskId};
 use crate::core::redact::Redactor;
 use crate::core::time::Clock;
+use crate::store::StoreError;
 use crate::store::logs::{Level, LogStore};
 use queue::Shelf;
 use std::sync::Arc;
@@ -42,6 +43,7 @@ pub struct Logbook {
     desk: Arc<Desk>,
     clock: Arc<dyn Clock>,
     written: watch::Receiver<u64>,
+    store: Arc<dyn LogStore>,
 }
 
 impl Logbook {
@@ -50,13 +52,22 @@ impl Logbook {
     pub fn start(store: Arc<dyn LogStore>, bus: LocalBus, clock: Arc<dyn Clock>, redactor: Redactor) -> Self {
         let (sender, written) = watch::channel(0);
         let shelf = Arc::new(Shelf::default());
-        tokio::spawn(Writer::new(store, bus, redactor, shelf.clone()).run(sender));
-        Self { desk: Arc::new(Desk(shelf)), clock, written }
+        tokio::spawn(Writer::new(store.clone(), bus, redactor, shelf.clone()).run(sender));
+        Self { desk: Arc::new(Desk(shelf)), clock, written, store }
     }
 
     /// Takes a line; `source` is `handler` or `taskbell`. Never waits; a line that has no room is lost and counted.
     pub fn log(&self, origin: &Origin, level: Level, source: &'static str, text: &str) {
         self.desk.0.put(queue::Waiting::new(origin, self.clock.now(), level, source, text));
+    }
+
+    /// Takes the logs of tasks away.
+    ///
+    /// # Errors
+    /// When the store does not answer; then it keeps them.
+    pub async fn forget(&self, tasks: &[TaskId]) -> Result<(), StoreError> {
+        let written: Vec<TaskId> = self.store.newest(tasks).await?.into_keys().collect();
+        if written.is_empty() { Ok(()) } else { self.store.delete(&written).await }
     }
 
     /// Waits until what was taken before this call is in the store, or is counted as lost. A store that hangs makes it

@@ -1,17 +1,15 @@
-//! What people ask of tasks: cancel, pause, resume, delete, and the marks of their notification center.
+//! What people ask of tasks: cancel, pause, resume, and the marks of their notification center.
 //!
 //! A task that the caller may not see does not exist here.
 
-use super::super::tx::{Kin, Tx, Under};
+use super::super::tx::{Tx, Under};
 use super::super::{AskParams, Asked, MARKS_AT_ONCE, Mark, MarkParams, Result, Written};
 use super::work::{Work, slot_key};
-use crate::core::change::Change;
 use crate::core::ids::TaskId;
 use crate::core::lifecycle::Ask;
-use crate::core::principal::Principal;
 use crate::core::task::{State, Task};
 use crate::core::transition::{Event, Refused};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Children, by parent, that a resume may bring back.
 type Fallen = BTreeMap<TaskId, Vec<TaskId>>;
@@ -114,46 +112,6 @@ async fn resume_one(tx: &mut dyn Tx, work: &mut Work, id: TaskId) -> Result<Verd
         }
     }
     Ok(work.apply(id, |task, step| task.ask(Ask::Resume, None, key_full, step)).map_err(Refusal::State))
-}
-
-/// The verb: deletes ended tasks with all that is theirs. A child stays until its parent has ended, which may want to look at
-/// it, and a parent until its children have.
-pub async fn delete(mut tx: Box<dyn Tx>, caller: &Principal, ids: &[TaskId]) -> Result<Written<Vec<Option<bool>>>> {
-    tx.lock_keys_of(ids).await?;
-    let above = tx.ancestors(ids).await?;
-    let all: Vec<Task> = tx.load(&[ids, &above].concat()).await?;
-    let unfinished: BTreeSet<TaskId> = all.iter().filter(|t| !t.state.is_final()).map(|t| t.id).collect();
-    let tasks: Vec<Task> = all.into_iter().filter(|t| ids.contains(&t.id) && caller.sees(t)).collect();
-    let mut ended: Vec<&Task> = Vec::with_capacity(tasks.len());
-    for task in &tasks {
-        let parent_goes_on = task.parent.is_some_and(|p| unfinished.contains(&p.id));
-        let kept = unfinished.contains(&task.id) || parent_goes_on;
-        if !kept && (task.family.is_none() || tx.children(task.id, Kin::Open, 1).await?.is_empty()) {
-            ended.push(task);
-        }
-    }
-    let owners: BTreeSet<(String, String)> = ended.iter().map(|t| (t.tenant.clone(), t.owner.clone())).collect();
-    let owners: Vec<(String, String)> = owners.into_iter().collect();
-    let heads = if owners.is_empty() { Vec::new() } else { tx.bump_heads(&owners, true).await? };
-    let mut changes = Vec::new();
-    for task in &ended {
-        let place = owners.iter().position(|(t, o)| *t == task.tenant && *o == task.owner);
-        changes.push(Change::Gone {
-            tenant: task.tenant.clone(),
-            owner: task.owner.clone(),
-            id: task.id,
-            revision: task.revision.next(),
-            head: place.map(|i| heads[i]).unwrap_or_default(),
-            record: task.record.clone(),
-        });
-    }
-    let gone: Vec<TaskId> = ended.iter().map(|t| t.id).collect();
-    if !gone.is_empty() {
-        tx.remove(&gone).await?;
-    }
-    let answer = ids.iter().map(|id| tasks.iter().find(|t| t.id == *id).map(|t| gone.contains(&t.id))).collect();
-    tx.commit().await?;
-    Ok(Written { answer, changes })
 }
 
 /// The verb: sets a mark. Read implies seen; archived implies both.

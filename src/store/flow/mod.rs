@@ -9,6 +9,7 @@ pub mod claim;
 pub mod family;
 pub mod packs;
 mod picture;
+pub mod remove;
 pub mod submit;
 pub mod sweep;
 mod work;

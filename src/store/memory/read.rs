@@ -3,7 +3,7 @@
 
 use super::super::tx::{DocumentKind, Tx};
 use super::super::{
-    Capabilities, Center, Counts, FileRow, ListParams, MARKS_AT_ONCE, Mark, MarkParams, OwnerHeads, Page, Reach,
+    Aged, Capabilities, Center, Counts, FileRow, ListParams, MARKS_AT_ONCE, Mark, MarkParams, OwnerHeads, Page, Reach,
     Result, Store, StoreError, TEXT_CHARS, Usual,
 };
 use super::MemoryStore;
@@ -12,6 +12,7 @@ use super::tx::documents_of;
 use crate::core::effect::{Effect, SqlValue};
 use crate::core::ids::{Head, Revision, TaskId};
 use crate::core::picture::Point;
+use crate::core::retention::End;
 use crate::core::task::{State, Task, TimelineEvent};
 use crate::core::time::Millis;
 use crate::core::view::Documents;
@@ -265,6 +266,17 @@ impl Store for MemoryStore {
         let tables = self.tables.lock().await;
         let result = |id: &TaskId| Some((*id, tables.documents.get(&(*id, DocumentKind::Result))?.clone()));
         Ok(ids.iter().filter_map(result).collect())
+    }
+
+    async fn aged(&self, after: Option<TaskId>, limit: usize) -> Result<Vec<Aged>> {
+        let tables = self.tables.lock().await;
+        let key_ms = |id: TaskId| tables.keys.values().filter(|k| k.task == id).map(|k| k.keep_ms).max();
+        let later = tables.tasks().filter(|t| after.is_none_or(|after| t.id > after));
+        let aged = |t: &Task| {
+            let end = t.finished_at.filter(|_| t.state.is_final()).map(|at| End { state: t.state, at });
+            Aged { id: t.id, created_at: t.created_at, end, key_ms: key_ms(t.id).unwrap_or_default() }
+        };
+        Ok(later.take(limit).map(aged).collect())
     }
 
     async fn next_due(&self) -> Result<Option<Millis>> {

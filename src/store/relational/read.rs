@@ -6,12 +6,12 @@ use super::super::sql::like;
 use super::super::tx::Tx;
 use super::super::value::{Batch, Value, values};
 use super::super::{
-    Capabilities, Center, Counts, FileRow, ListParams, MARKS_AT_ONCE, MarkParams, OwnerHeads, Page, Reach, Result,
-    Store, StoreError, TEXT_CHARS, Usual,
+    Aged, Capabilities, Center, Counts, FileRow, ListParams, MARKS_AT_ONCE, MarkParams, OwnerHeads, Page, Reach,
+    Result, Store, StoreError, TEXT_CHARS, Usual,
 };
 use super::SqlStore;
 use super::driver::{Driver, Session as _};
-use super::rows::{documents, no_documents, points, understood, usual};
+use super::rows::{aged, documents, no_documents, points, understood, usual};
 use super::tx::{SqlTx, named_by_filter, owner_names};
 use crate::core::effect::{Effect, SqlValue};
 use crate::core::ids::{Head, Revision, TaskId};
@@ -264,6 +264,13 @@ impl<D: Driver> Store for SqlStore<D> {
     async fn results(&self, ids: &[TaskId]) -> Result<BTreeMap<TaskId, serde_json::Value>> {
         let rows = self.driver.rows(&self.driver.statements().documents, values![ids, ["result"]]).await?;
         Ok(documents(rows)?.into_iter().filter_map(|(id, d)| Some((id, d.result?))).collect())
+    }
+
+    async fn aged(&self, after: Option<TaskId>, limit: usize) -> Result<Vec<Aged>> {
+        // Every id is greater than no text at all.
+        let after = after.map(|id| id.to_string()).unwrap_or_default();
+        let rows = self.driver.rows(&self.driver.statements().aged, values![after, limit]).await?;
+        rows.into_iter().map(|mut r| aged(&mut r)).collect()
     }
 
     async fn next_due(&self) -> Result<Option<Millis>> {

@@ -2,11 +2,12 @@
 
 use super::super::row::{self, Columns};
 use super::super::tx::{KeyName, KeyRow};
-use super::super::{PackRow, Renewed, Result, StoreError, Took, Usual};
+use super::super::{Aged, PackRow, Renewed, Result, StoreError, Took, Usual};
 use crate::core::eta::Estimator;
 use crate::core::ids::{FencingToken, TaskId};
 use crate::core::metric;
 use crate::core::picture::Point;
+use crate::core::retention::End;
 use crate::core::submit::KeyKind;
 use crate::core::task::{State, Task};
 use crate::core::time::Millis;
@@ -39,6 +40,15 @@ pub(super) fn understood(rows: Vec<impl Columns>) -> Result<Vec<Task>> {
         }
     }
     Ok(found)
+}
+
+/// A row of (task, state, accepted, ended, the longest time for a key).
+pub(super) fn aged(r: &mut impl Columns) -> Result<Aged> {
+    let id = row::task_id(&r.text()?.unwrap_or_default())?;
+    let state = r.text()?.as_deref().and_then(State::parse);
+    let (created_at, ended_at) = (Millis(r.int()?.unwrap_or_default()), r.int()?.map(Millis));
+    let end = state.filter(|state| state.is_final()).zip(ended_at).map(|(state, at)| End { state, at });
+    Ok(Aged { id, created_at, end, key_ms: r.int()?.unwrap_or_default() })
 }
 
 /// Rows of (task, kind, body) as documents.

@@ -6,4 +6,5 @@ mod full_disk;
 mod logbook;
 mod nodes;
 mod outage;
+mod retention;
 mod scripts;

@@ -9,7 +9,7 @@ use super::words::{ended, operator};
 use crate::support::clock::StillClock;
 use crate::support::postgres::{self, Database};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -167,6 +167,11 @@ impl Fixture {
             }
         }
         written.answer
+    }
+
+    /// Expects no more of tasks whose end was not told by way of here.
+    pub fn forget(&self, tasks: &BTreeSet<TaskId>) {
+        self.told.lock().unwrap().tasks.retain(|id, _| !tasks.contains(id));
     }
 
     /// What must hold after every test.

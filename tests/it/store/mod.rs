@@ -19,6 +19,7 @@ mod packs;
 mod pictures;
 mod races;
 mod reading;
+mod retention;
 mod slots;
 mod statements;
 mod statements_postgres;

@@ -15,6 +15,7 @@ use taskbell::core::ids::TaskId;
 use taskbell::core::principal::{Principal, Role, Scope};
 use taskbell::core::redact::Redactor;
 use taskbell::core::resolve::Resolver;
+use taskbell::core::retention::Keep;
 use taskbell::core::retry::RetryPolicy;
 use taskbell::core::submit::{Submit, Submitted};
 use taskbell::core::task::{State, Task};
@@ -155,6 +156,9 @@ pub struct Node {
     pub engine: Engine,
 }
 
+/// A day, ms.
+const DAY_MS: i64 = 86_400_000;
+
 /// Settings that make tests short.
 pub fn short_settings() -> EngineSettings {
     EngineSettings {
@@ -167,6 +171,8 @@ pub fn short_settings() -> EngineSettings {
         sweep_ms: 200,
         drain_grace_ms: 1_000,
         cancel_grace_ms: 1_000,
+        keep: Keep { succeeded_ms: DAY_MS, failed_ms: DAY_MS, cancelled_ms: DAY_MS, logs_ms: DAY_MS },
+        retain_ms: 200,
     }
 }
 

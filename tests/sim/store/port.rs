@@ -13,9 +13,9 @@ use taskbell::core::time::Millis;
 use taskbell::core::view::Documents;
 use taskbell::store::tx::Tx;
 use taskbell::store::{
-    AskParams, Asked, Capabilities, Center, ChunkCommit, ClaimParams, Claimed, Committed, Counts, FileRow, ListParams,
-    MarkParams, OwnerHeads, PackSwitch, Page, Reach, RenewLent, RenewParams, Renewed, Report, Result, Store,
-    StoreError, SweepParams, Usual, Written, flow,
+    Aged, AskParams, Asked, Capabilities, Center, ChunkCommit, ClaimParams, Claimed, Committed, Counts, FileRow,
+    ListParams, MarkParams, OwnerHeads, PackSwitch, Page, Reach, RenewLent, RenewParams, Renewed, Report, Result,
+    RetainParams, Store, StoreError, SweepParams, Usual, Written, flow,
 };
 
 /// How often a verb begins anew after a conflict.
@@ -121,7 +121,7 @@ impl Store for FaultyStore {
     }
 
     async fn delete(&self, caller: &Principal, ids: Vec<TaskId>) -> Result<Written<Vec<Option<bool>>>> {
-        settled!(self, _again, |tx| flow::ask::delete(tx, caller, &ids))
+        settled!(self, _again, |tx| flow::remove::delete(tx, caller, &ids))
     }
 
     async fn switch_pack(&self, params: PackSwitch) -> Result<Option<bool>> {
@@ -202,6 +202,14 @@ impl Store for FaultyStore {
 
     async fn results(&self, ids: &[TaskId]) -> Result<BTreeMap<TaskId, serde_json::Value>> {
         read!(self.results(ids))
+    }
+
+    async fn retain(&self, params: RetainParams) -> Result<Written<Vec<TaskId>>> {
+        settled!(self, _again, |tx| flow::remove::retain(tx, &params))
+    }
+
+    async fn aged(&self, after: Option<TaskId>, limit: usize) -> Result<Vec<Aged>> {
+        read!(self.aged(after, limit))
     }
 
     async fn next_due(&self) -> Result<Option<Millis>> {
