@@ -138,3 +138,43 @@ async fn a_click_on_one_node_wakes_the_other_by_redis() {
 async fn a_click_on_one_node_wakes_the_other_by_the_database() {
     wakes(None, "listen").await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn g5_a_node_that_is_woken_before_the_commit_finds_nothing_and_starts_right_after_it() {
+    let ground = Arc::new(Ground::postgres().await);
+    let takes_in = node(None).role("web").start_on(ground.clone()).await;
+    let mut works = node(None).role("work");
+    works.env.retain(|(name, _)| name != "TASKBELL__ENGINE__POLL_MS");
+    let works = works.env("TASKBELL__ENGINE__POLL_MS", "600000").start_on(ground.clone()).await;
+    let client = takes_in.client("user", "user").await;
+    for server in [&takes_in, &works] {
+        until_ready(&Client::new(&server.url(), &client.key), "wake", "listen").await;
+    }
+    // The owner's head has a row now, and a submit waits for it between its insert and its commit.
+    let task = client.submit(json!({"action": "recalculate-totals"})).await;
+    client.until(task["id"].as_str().unwrap(), END, |task| task["state"] == "succeeded").await;
+    let database = ground.database().unwrap();
+    let mut holds = database.connect().await;
+    sqlx::raw_sql("BEGIN; SELECT head FROM taskbell_heads FOR UPDATE").execute(&mut holds).await.unwrap();
+    let body = json!({"action": "recalculate-totals"});
+    let click = async { client.submit(body).await };
+    let wake_too_early = async {
+        let waiting =
+            "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        eventually("the submit waits before its commit", FRESH, async || {
+            (ground.numbers("data/taskbell.db", waiting).await[0] > 0).then_some(())
+        })
+        .await;
+        for _ in 0..10 {
+            database.execute("NOTIFY taskbell, 'elsewhere wc'").await;
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        sqlx::raw_sql("ROLLBACK").execute(&mut holds).await.unwrap();
+    };
+    let (task, ()) = tokio::join!(click, wake_too_early);
+    client.until(task["id"].as_str().unwrap(), FRESH, |task| task["state"] != "queued").await;
+    for server in [&takes_in, &works] {
+        let said = server.said();
+        assert!(!said.contains("not found") && !said.contains("ERROR"), "{said}");
+    }
+}
