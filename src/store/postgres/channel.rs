@@ -38,10 +38,16 @@ impl PostgresChannel {
     /// Listens from now on.
     ///
     /// # Errors
-    /// The server does not answer, or refuses: a standby does.
+    /// The server does not answer, or refuses: a standby does. Behind a pooler nobody listens.
     pub async fn listen(&self) -> Result<PostgresListener> {
+        let options = self.known().await?;
+        if options.pooled {
+            // The pooler keeps the connection that listens and gives it to others, whose statements fail at a notification.
+            let words = "the pooler before the database would bring them to others";
+            return Err(StoreError::Unavailable(words.into()));
+        }
         let pool = PgPoolOptions::new().max_connections(1).acquire_timeout(CONNECT_TIMEOUT);
-        let pool = pool.connect_with(self.known().await?.connect()?).await.map_err(fault)?;
+        let pool = pool.connect_with(options.connect()?).await.map_err(fault)?;
         let mut listener = PgListener::connect_with(&pool).await.map_err(fault)?;
         listener.eager_reconnect(false);
         listener.listen(CHANNEL).await.map_err(fault)?;

@@ -57,7 +57,7 @@ async fn m12_nodes_behind_a_pooler_in_transaction_mode_say_so_poll_and_lose_noth
     let first = nodes[0].client("user", "user").await;
     let clients = [first.clone(), Client::new(&nodes[1].url(), &first.key)];
     for (node, client) in nodes.iter().zip(&clients) {
-        let told = "notifications of the database do not arrive";
+        let told = "notifications of the database cannot be had";
         eventually("it is told", BACK, async || node.said().contains(told).then_some(())).await;
         assert_eq!(node.said().matches("a pooler stands before the database").count(), 1, "{}", node.said());
         assert_eq!(client.get("/readyz").await.1["parts"]["wake"], "poll");
