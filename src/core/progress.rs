@@ -372,6 +372,7 @@ mod tests {
     }
 
     proptest! {
+        /// Proves: G12.
         #[test]
         fn for_one_total_current_never_falls_and_percent_stays_in_its_bounds(reports in prop::collection::vec(any_report(), 1..40)) {
             let mut p = Progress::default();

@@ -225,6 +225,7 @@ mod tests {
         }
     }
 
+    /// Proves: G15.
     #[test]
     fn every_pair_that_is_not_listed_is_refused() {
         let mut refused = 0;
@@ -274,6 +275,7 @@ mod tests {
         assert_eq!(documented, ours);
     }
 
+    /// Proves: G15.
     #[test]
     fn a_final_state_changes_only_by_resume_and_success_never() {
         for a in TABLE.iter().filter(|a| a.from.is_final()) {

@@ -22,6 +22,7 @@ const BACK_LIMIT: Duration = Duration::from_secs(30);
 /// Long enough for a ping of the server, and for every clock of the page that counts in seconds.
 const IDLE: Duration = Duration::from_secs(40);
 
+/// Proves: G8.
 async fn after_ten_seconds_without_a_socket_the_true_state_shows(stage: &Stage) {
     let client = stage.client().await;
     stage.sign_in().await;
@@ -75,6 +76,7 @@ async fn a_killed_server_comes_back_and_the_page_goes_on(stage: &Stage) {
     assert_eq!(fell.await, false, "the bar never runs backwards");
 }
 
+/// Proves: G8.
 async fn an_idle_page_asks_for_no_list_whether_the_socket_is_up_or_down(stage: &Stage) {
     let client = stage.client().await;
     stage.sign_in().await;

@@ -60,6 +60,7 @@ fn config() -> String {
     )
 }
 
+/// Proves: G25.
 async fn twelve_ways_to_write_markup_are_text_on_every_page(stage: &Stage) {
     let server = {
         let ground = crate::ground::Ground::usual().await;

@@ -46,6 +46,7 @@ async fn stands_still_at_the_truth(stage: &Stage, task: &Value) {
         .await;
 }
 
+/// Proves: G12.
 async fn a_failed_task_stays_at_its_true_value(stage: &Stage) {
     let client = stage.client().await;
     stage.sign_in().await;
@@ -78,6 +79,7 @@ async fn a_cancelled_task_stays_at_its_true_value(stage: &Stage) {
     stands_still_at_the_truth(stage, &task).await;
 }
 
+/// Proves: G12.
 async fn an_unknown_total_shows_no_percent_anywhere(stage: &Stage) {
     let client = stage.client().await;
     stage.sign_in().await;

@@ -43,6 +43,7 @@ const DIES: Duration = Duration::from_secs(60);
 const BETWEEN: Duration = Duration::from_millis(300);
 const OVER: Duration = Duration::from_secs(90);
 
+/// Proves: G1, G3, G4, G5.
 async fn a_node_that_dies_at_any_point_of_any_commit_loses_nothing_and_doubles_nothing(ground: Arc<Ground>) {
     let seeds = if long() { 10 } else { 1 };
     let work = Work { chunks: 3, items: 2, pause: Duration::from_millis(700) };

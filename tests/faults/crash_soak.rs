@@ -18,6 +18,7 @@ pub fn tests() -> Vec<Trial> {
 /// After the last kill: a lease, a sweep, a start, and what is left of the work.
 const OVER: Duration = Duration::from_secs(90);
 
+/// Proves: G1, G3, G4.
 async fn nodes_that_are_killed_again_and_again_lose_nothing_and_double_nothing(ground: Arc<Ground>) {
     let alone = ground.database().is_none();
     let (tasks, kills) = match (long(), alone) {

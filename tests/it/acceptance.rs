@@ -46,6 +46,7 @@ fn current(task: &Value) -> i64 {
     task["progress"]["current"].as_i64().unwrap()
 }
 
+/// Proves: G12.
 async fn the_demo_import_ends_with_exactly_its_rows_and_a_hundred_percent_only_then(ground: Arc<Ground>) {
     let server = demo(&ground).await;
     let client = server.client("user", "user").await;
@@ -67,6 +68,7 @@ async fn the_demo_import_ends_with_exactly_its_rows_and_a_hundred_percent_only_t
     assert_imported_exactly_once(&ground).await;
 }
 
+/// Proves: G1.
 async fn twenty_crashes_during_the_import_lose_nothing_and_double_nothing(ground: Arc<Ground>) {
     crash_twenty_times(ground, async |_, _| ()).await;
 }
@@ -114,6 +116,7 @@ async fn crash_twenty_times(ground: Arc<Ground>, between: impl AsyncFn(u64, &Cli
     assert_imported_exactly_once(&ground).await;
 }
 
+/// Proves: G1.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn five_restarts_of_the_database_server_and_twenty_crashes_lose_nothing_and_double_nothing() {
     let database_server = postgres::Server::start().await;

@@ -179,25 +179,6 @@ fn every_promise_of_the_center_names_tests_that_are_there() {
     }
 }
 
-#[test]
-fn every_guarantee_names_tests_that_are_there() {
-    let readme = read("README.md");
-    let table = section(&readme, "## Guarantees, and the tests that prove them");
-    let sources = files(&["src", "tests"]);
-    let mut named = 0;
-    for row in table.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| guarantee")) {
-        let proof = row.trim_end_matches(" |").rsplit(" | ").next().unwrap();
-        let names: Vec<&str> = proof.split('`').skip(1).step_by(2).collect();
-        assert!(!names.is_empty(), "no test proves: {row}");
-        for name in names {
-            let is_there = sources.iter().any(|(_, text)| text.contains(&format!("fn {name}(")));
-            assert!(is_there, "there is no test {name}, which is to prove: {row}");
-            named += 1;
-        }
-    }
-    assert!(named >= 30, "{named}");
-}
-
 #[tokio::test]
 async fn the_example_of_a_binary_of_ones_own_writes_each_invoice_once() {
     let folder = tempfile::tempdir().unwrap();

@@ -33,6 +33,7 @@ fn scores() -> Vec<Score> {
     set::kinds().into_iter().map(|kind| set::measure(kind, &set::traces(kind, SEEDS))).collect()
 }
 
+/// Proves: G13.
 #[test]
 fn the_estimate_is_the_best_on_the_whole_set_never_absurd_and_its_range_holds_8_times_in_10() {
     let scores = scores();

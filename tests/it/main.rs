@@ -13,6 +13,7 @@ mod cli;
 mod deploy;
 mod docs;
 mod eta;
+mod guarantees;
 mod handler;
 mod outbound;
 mod pages;

@@ -93,6 +93,7 @@ fn run_all(seeds: impl Iterator<Item = u64> + Send, steps: usize, seen: &Seen) -
     }
 }
 
+/// Proves: G2, G4, G5, G8, G11, G15, G18.
 #[test]
 fn every_seed_keeps_every_promise() {
     let long = std::env::var_os("TASKBELL_TEST_LONG").is_some();

@@ -15,21 +15,25 @@ fn turns_red(plant: Plant, broken: Invariant) {
     assert!(!failure.events.is_empty() && failure.to_string().contains("SIM_SEED="), "it tells how to see it again");
 }
 
+/// Proves: G2.
 #[test]
 fn a_chunk_taken_without_a_test_of_its_token_turns_the_simulator_red() {
     turns_red(Plant::NoTokenTest, Invariant::Tokens);
 }
 
+/// Proves: G5.
 #[test]
 fn keys_without_a_unique_index_turn_the_simulator_red() {
     turns_red(Plant::NoUniqueIndex, Invariant::OneHolder);
 }
 
+/// Proves: G8.
 #[test]
 fn a_page_that_reads_nothing_anew_on_reconnect_turns_the_simulator_red() {
     turns_red(Plant::NoRereadOnReconnect, Invariant::Push);
 }
 
+/// Proves: G11.
 #[test]
 fn a_slot_that_is_freed_twice_turns_the_simulator_red() {
     turns_red(Plant::SlotFreedTwice, Invariant::Slots);

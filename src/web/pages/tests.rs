@@ -374,6 +374,7 @@ fn action() -> Action {
     }
 }
 
+/// Proves: G25.
 #[test]
 fn hostile_text_stays_text_on_every_page() {
     let shell = shell("en");

@@ -286,6 +286,7 @@ async fn outside_of_the_demo_its_users_do_not_exist() {
     assert_eq!(get(&demo, "/api/v1/tasks", &cookie(&sign_in(&demo, "admin", "").await)).await.status, 200);
 }
 
+/// Proves: G22.
 #[tokio::test]
 async fn s4_sockets_of_a_session_end_within_seconds_of_its_sign_out_or_of_a_change_of_its_user() {
     let api = Api::start().await;
@@ -318,6 +319,7 @@ async fn s4_sockets_of_a_session_end_within_seconds_of_its_sign_out_or_of_a_chan
 const OPEN: &[(&str, &str)] =
     &[("GET", "/login"), ("POST", "/login"), ("POST", "/lang"), ("GET", "/static/{*path}"), ("GET", "/api/docs")];
 
+/// Proves: G22.
 #[tokio::test]
 async fn outside_of_the_demo_every_page_and_form_leads_a_stranger_to_the_sign_in() {
     let api = Api::start().await;

@@ -180,6 +180,7 @@ async fn a_head_that_does_not_come_to_its_end_is_cut_and_holds_up_nobody() {
     assert!(cut.is_ok(), "it is closed from our side");
 }
 
+/// Proves: G10.
 #[tokio::test]
 async fn a_stop_answers_what_is_under_way_and_waits_for_no_idle_or_half_sent_connection() {
     let api = Api::start().await;

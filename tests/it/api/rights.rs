@@ -81,6 +81,7 @@ async fn setup(api: &Api) -> (String, String) {
     (id, api.node.files.put(new, bytes).await.unwrap().id)
 }
 
+/// Proves: G21, G22.
 #[tokio::test]
 async fn every_route_asks_who_calls_before_anything_else() {
     let api = Api::start().await;
@@ -98,6 +99,7 @@ async fn every_route_asks_who_calls_before_anything_else() {
     }
 }
 
+/// Proves: G21.
 #[tokio::test]
 async fn what_is_anothers_cannot_be_told_from_what_does_not_exist() {
     let api = Api::start().await;

@@ -34,6 +34,7 @@ async fn slow(server: &Server, key: &str, with_head: bool) -> TcpStream {
     stream
 }
 
+/// Proves: G23.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s15_five_hundred_slow_clients_leave_the_others_alone_and_are_cut_in_the_end() {
     let server = Spec::demo().start().await;

@@ -70,6 +70,7 @@ async fn the_same_key_answers_with_the_same_task_and_another_request_is_told_by_
 }
 
 /// Row: C2.
+/// Proves: G5.
 #[tokio::test]
 async fn racing_clicks_of_one_key_make_one_task() {
     let api = Api::start().await;

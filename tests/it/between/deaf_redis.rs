@@ -78,6 +78,7 @@ async fn command(read: &mut BufReader<OwnedReadHalf>) -> Option<Vec<Vec<u8>>> {
     Some(words)
 }
 
+/// Proves: G7.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn p10_a_subscription_that_brings_nothing_costs_six_seconds_at_most() {
     let shared = Arc::new(Shared::default());

@@ -12,6 +12,7 @@ use std::time::Duration;
 const SOON: Duration = Duration::from_secs(30);
 const END: Duration = Duration::from_secs(120);
 
+/// Proves: G7.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn n2_a_user_without_the_right_to_the_channel_is_told_in_one_line_and_the_nodes_go_on() {
     let redis = Redis::start(&["user tb on >p#x ~* +@all"]).await;

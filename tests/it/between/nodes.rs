@@ -51,6 +51,7 @@ async fn slow_task(client: &Client, seconds: f64) -> String {
     task["id"].as_str().unwrap().to_owned()
 }
 
+/// Proves: G7.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn n1_redis_restarted_five_times_under_load_costs_nobody_a_connection_or_a_task() {
     let (ground, redis) = (Arc::new(Ground::postgres().await), Redis::start(&[]).await);
@@ -91,6 +92,7 @@ async fn n1_redis_restarted_five_times_under_load_costs_nobody_a_connection_or_a
     }
 }
 
+/// Proves: G7.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn p10_two_nodes_without_redis_show_what_the_other_one_does() {
     let ground = Arc::new(Ground::postgres().await);

@@ -91,6 +91,7 @@ async fn pass_all_but_notifications(from: OwnedReadHalf, to: OwnedWriteHalf) {
     }
 }
 
+/// Proves: G7.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn m12_a_node_that_hears_no_notifications_says_so_in_one_line_and_polls() {
     let ground = Arc::new(Ground::postgres().await);

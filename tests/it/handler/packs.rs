@@ -175,6 +175,7 @@ async fn tasks_of_a_pack_that_is_gone_wait_until_it_is_back(ground: Arc<Ground>)
     assert_eq!(task["result"], "back");
 }
 
+/// Proves: G20.
 async fn a_switch_outlives_the_process_and_lets_exactly_its_tasks_go_on(ground: Arc<Ground>) {
     let mut shop = Shop::open(ground).await;
     let waits = "export default (task, cx) => cx.checkpoint
@@ -211,6 +212,7 @@ async fn a_switch_outlives_the_process_and_lets_exactly_its_tasks_go_on(ground: 
     assert_eq!((&task["state"], &task["waiting"]["reason"]), (&json!("paused"), &json!("paused")), "{task}");
 }
 
+/// Proves: G20.
 async fn a_serial_pack_never_has_two_chunks_through_kills(ground: Arc<Ground>) {
     let mut shop = Shop::open(ground).await;
     let slow = "export default async (task, cx) => {

@@ -21,6 +21,7 @@ async fn told(play: Played, timeout: Duration) -> Result<usize, CallFault> {
     answer
 }
 
+/// Proves: G19.
 #[tokio::test]
 async fn what_never_ends_ends_by_size_or_by_time() {
     let (none, head) = (Duration::ZERO, b"HTTP/1.1 200 OK\r\n".to_vec());

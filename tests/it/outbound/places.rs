@@ -4,6 +4,7 @@ use super::{Names, get, outbound};
 use crate::support::played::{Played, Target};
 use taskbell::outbound::{CallFault, Refusal};
 
+/// Proves: G19.
 #[tokio::test]
 async fn a_name_that_leads_inside_the_second_time_is_refused_and_never_connected_to() {
     let told = Target::at("127.0.0.2:0", |_, _| Played::answer("200 OK", "", "outside")).await;
@@ -33,6 +34,7 @@ async fn of_several_addresses_only_those_that_may_be_are_tried() {
     assert_eq!(inside.seen().len(), 0);
 }
 
+/// Proves: G19.
 #[tokio::test]
 async fn a_name_is_never_asked_for_when_it_is_not_listed() {
     let names = Names::leading(&["127.0.0.1"]);
@@ -60,6 +62,7 @@ async fn a_name_is_never_asked_for_when_it_is_not_listed() {
     }
 }
 
+/// Proves: G19.
 #[tokio::test]
 async fn a_redirect_is_an_answer_and_is_not_followed() {
     let inside = Target::start(|_, _| Played::answer("200 OK", "", "inside")).await;

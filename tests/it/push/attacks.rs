@@ -36,6 +36,7 @@ fn is_welcome(got: &Got) -> bool {
     matches!(got, Got::Frame(frame) if frame["t"] == "welcome")
 }
 
+/// Proves: G23.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s1_only_our_own_and_listed_pages_open_a_socket_whoever_is_signed_in() {
     let listed = r#"["https://erp.example.com"]"#;
@@ -93,6 +94,7 @@ async fn s1_only_our_own_and_listed_pages_open_a_socket_whoever_is_signed_in() {
     }
 }
 
+/// Proves: G23.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s14_an_address_and_a_node_have_so_many_connections_and_no_header_moves_the_count() {
     let server = Spec::demo()
@@ -126,6 +128,7 @@ async fn s14_an_address_and_a_node_have_so_many_connections_and_no_header_moves_
     assert!(server.said().contains("198.51.100.1"), "the log names the address");
 }
 
+/// Proves: G23.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s14_a_frame_is_taken_at_its_limit_and_what_is_larger_or_broken_ends_the_socket() {
     let server = Spec::demo().start().await;
@@ -167,6 +170,7 @@ async fn s14_a_frame_is_taken_at_its_limit_and_what_is_larger_or_broken_ends_the
     whole.frame("snap").await;
 }
 
+/// Proves: G23.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s14_a_flood_of_pings_or_frames_ends_the_socket_and_disturbs_no_other() {
     let server = Spec::demo().start().await;
@@ -193,6 +197,7 @@ async fn s14_a_flood_of_pings_or_frames_ends_the_socket_and_disturbs_no_other() 
     assert!(matches!(end, Got::Closed(4409) | Got::Gone), "{end:?}");
 }
 
+/// Proves: G23.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn k6_a_peer_that_is_gone_without_a_word_is_forgotten() {
     let server = Spec::demo()
@@ -274,6 +279,7 @@ async fn slowest_answer(raw: &mut Raw) -> Duration {
     took[took.len() - 2]
 }
 
+/// Proves: G23.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn k5_sockets_whose_buffers_are_full_are_closed_and_cost_the_others_little() {
     const STUCK: usize = 40;

@@ -149,6 +149,7 @@ async fn p4_a_lost_signal_is_healed_by_the_next_one() {
     peer.until("the task whose signal was lost", |frame| item(frame, &lost).is_some()).await;
 }
 
+/// Proves: G8.
 #[tokio::test]
 async fn p4_a_lost_signal_is_healed_by_the_next_ping() {
     let limits = taskbell::push::Limits { ping_ms: 100, ..Default::default() };

@@ -40,6 +40,7 @@ async fn sign_in(server: &Server, password: &str) -> Option<String> {
     Some(set.split(';').next().unwrap().to_owned())
 }
 
+/// Proves: G23.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s2_a_token_in_an_address_proves_nobody() {
     let server = server("info").await;
@@ -63,6 +64,7 @@ async fn s2_a_token_in_an_address_proves_nobody() {
     }
 }
 
+/// Proves: G23.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s2_no_secret_that_was_shown_comes_into_the_log_at_any_level() {
     for level in ["debug", "trace"] {

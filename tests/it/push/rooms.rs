@@ -81,6 +81,7 @@ async fn a_record_with_many_tasks_shows_the_newest_and_says_that_there_are_more(
     assert_eq!((ids(&snap), &snap["more"]), (all[..3].iter().map(String::as_str).collect(), &json!(true)));
 }
 
+/// Proves: G24.
 #[tokio::test]
 async fn p11_tasks_of_others_on_a_record_do_not_exist_unless_its_type_is_open_and_are_cut_then() {
     let world = World::open().await;
@@ -123,6 +124,7 @@ async fn p11_tasks_of_others_on_a_record_do_not_exist_unless_its_type_is_open_an
     assert_eq!(snap["items"], json!([]), "an operator of another tenant is nobody here");
 }
 
+/// Proves: G24.
 #[tokio::test]
 async fn p11_topics_that_nobody_could_watch_and_those_of_others_are_answered_alike() {
     let world = World::open().await;
@@ -189,6 +191,7 @@ async fn p5_a_busy_tenant_is_told_to_its_operators_at_the_pace_of_progress() {
     assert!(ids(&together).len() >= 5, "{together}");
 }
 
+/// Proves: G24.
 #[tokio::test]
 async fn p11_rights_are_looked_at_again_at_each_refresh() {
     let world = World::open().await;
@@ -243,6 +246,7 @@ async fn p11_a_user_whose_role_changes_loses_the_connection_soon() {
     assert_eq!(peer.close_code().await, 4001);
 }
 
+/// Proves: G24.
 #[tokio::test]
 async fn p4_what_another_node_commits_reaches_records_and_operators_without_a_bus() {
     let world = World::on(Ground::postgres().await, Limits { room_ms: 100, ..Limits::default() }).await;
@@ -277,6 +281,7 @@ async fn p4_what_another_node_commits_reaches_records_and_operators_without_a_bu
     assert_eq!(delta["t"], "delta");
 }
 
+/// Proves: G24.
 #[tokio::test]
 async fn p4_a_bus_that_lost_signals_makes_the_rooms_look_again() {
     let world = World::open().await;

@@ -79,6 +79,7 @@ async fn p6_a_reader_that_is_slower_than_the_limit_is_closed_with_4008() {
     assert_eq!(code, 4008);
 }
 
+/// Proves: G23.
 #[tokio::test]
 async fn p6_no_frame_is_larger_than_what_may_wait_however_much_is_to_be_told() {
     let limits = Limits::default();

@@ -135,6 +135,7 @@ async fn p2_a_click_is_followed_to_its_end_with_progress_that_never_falls() {
     assert_eq!(counts["unseen"], 1);
 }
 
+/// Proves: G8.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn k1_a_cut_socket_comes_back_to_the_true_state_without_another_event() {
     let server = Spec::demo().start().await;
@@ -152,6 +153,7 @@ async fn k1_a_cut_socket_comes_back_to_the_true_state_without_another_event() {
     assert_eq!(again.frame().await["t"], "same");
 }
 
+/// Proves: G8.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn k1_a_killed_server_comes_back_with_the_same_epoch_and_goes_on() {
     let mut server = Spec::demo().start().await;
@@ -231,6 +233,7 @@ async fn k5_sockets_that_never_read_cost_little_and_hold_up_nobody() {
     slow.until("the end, for one that reads at last", |frame| state(frame, &id) == Some("succeeded")).await;
 }
 
+/// Proves: G10.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn p9_sigterm_closes_every_socket_with_1012_and_the_process_ends() {
     let mut server = Spec::demo().env("TASKBELL__ENGINE__DRAIN_GRACE_MS", "5000").start().await;

@@ -43,6 +43,7 @@ async fn a_subscribed_task_comes_as_a_snapshot_and_then_as_deltas() {
     assert_eq!(delta["topic"], "me", "nothing more of a topic that was left");
 }
 
+/// Proves: G21.
 #[tokio::test]
 async fn p11_unknown_and_forbidden_tasks_are_answered_alike() {
     let world = World::open().await;

@@ -190,6 +190,7 @@ export default async function (task, cx) {
 
 const PART: &str = "export default (task) => ({ hasMore: false, result: { n: task.params.n } });";
 
+/// Proves: G18.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_again_and_again_a_fan_out_has_each_child_exactly_once() {
     let ground = Arc::new(Ground::usual().await);

@@ -98,6 +98,7 @@ async fn a_failing_chunk_is_retried_with_its_attempt_counted_until_attempts_are_
     assert_eq!(task.progress.current, 2, "frozen at what was committed");
 }
 
+/// Proves: G16.
 async fn each_kind_of_bad_handler_becomes_its_kind_of_error_and_the_node_goes_on(ground: Arc<Ground>) {
     let once = |key: &str| {
         let mut a = action(key);
@@ -172,6 +173,7 @@ async fn a_cancel_stops_at_the_next_checkpoint_and_a_resume_goes_on_from_it(grou
     assert_eq!(node.until(id, State::Succeeded).await.chunks, 6);
 }
 
+/// Proves: G2.
 async fn a_forced_cancel_ends_at_once_and_the_late_chunk_changes_nothing(ground: Arc<Ground>) {
     let (reached, open) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let handler = {
@@ -196,6 +198,7 @@ async fn a_forced_cancel_ends_at_once_and_the_late_chunk_changes_nothing(ground:
     assert_eq!(node.task(id).await, before);
 }
 
+/// Proves: G10.
 async fn a_drain_hands_chunks_back_without_using_an_attempt_and_the_next_node_goes_on(ground: Arc<Ground>) {
     let reached = Arc::new(Notify::new());
     let stuck = stuck_in_the_second(reached.clone());
@@ -217,6 +220,7 @@ async fn a_drain_hands_chunks_back_without_using_an_attempt_and_the_next_node_go
     assert_eq!((task.chunks, task.takeovers, task.fencing_token.0), (3, 0, 2));
 }
 
+/// Proves: G3.
 async fn effects_happen_with_the_checkpoint_and_a_refused_one_undoes_its_chunk_alone(ground: Arc<Ground>) {
     let tries = Arc::new(AtomicI64::new(0));
     let handler = {
@@ -241,6 +245,7 @@ async fn effects_happen_with_the_checkpoint_and_a_refused_one_undoes_its_chunk_a
     assert_eq!(rows, [1, 2, 3].map(|n| vec![SqlValue::Int(n)]));
 }
 
+/// Proves: G1.
 #[tokio::test]
 async fn after_a_crash_the_next_start_takes_every_lease_and_goes_on_at_once() {
     let ground = Ground::sqlite().await;

@@ -178,6 +178,7 @@ async fn a_secret_across_the_cut_of_a_huge_line_does_not_come_through_in_half() 
     }
 }
 
+/// Proves: G7.
 #[tokio::test]
 async fn logging_never_waits_for_a_store_that_hangs_and_the_gap_is_counted() {
     let desk = desk();
@@ -196,6 +197,7 @@ async fn logging_never_waits_for_a_store_that_hangs_and_the_gap_is_counted() {
     assert_eq!(part.newest, 20_000, "each line has a number, and those that were lost are missing");
 }
 
+/// Proves: G7.
 #[tokio::test]
 async fn what_an_outage_costs_is_counted_when_the_store_comes_back() {
     let desk = desk();

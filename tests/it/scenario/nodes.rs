@@ -26,6 +26,7 @@ async fn two_nodes(ground: &Ground, handlers: impl Fn(usize) -> Vec<(Action, Arc
     [Node::start_with(ground, handlers(0), settings(0)).await, Node::start_with(ground, handlers(1), settings(1)).await]
 }
 
+/// Proves: G2.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn two_nodes_share_three_hundred_tasks_and_run_each_once() {
     const TASKS: usize = 300;
@@ -127,6 +128,7 @@ async fn assert_imported_exactly_once(ground: &Ground) {
     assert_eq!(ground.numbers("data/taskbell.db", sql).await, [20_000, 1, 1]);
 }
 
+/// Proves: G4.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_node_is_taken_over_within_a_lease_and_a_sweep() {
     let ground = Arc::new(Ground::postgres().await);
@@ -142,6 +144,7 @@ async fn a_killed_node_is_taken_over_within_a_lease_and_a_sweep() {
     drop(other);
 }
 
+/// Proves: G10.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_of_two_nodes_drains_under_load_and_no_attempt_is_used() {
     let ground = Arc::new(Ground::postgres().await);
@@ -154,6 +157,7 @@ async fn one_of_two_nodes_drains_under_load_and_no_attempt_is_used() {
     drop(other);
 }
 
+/// Proves: G5.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn fifty_racing_clicks_on_two_nodes_make_one_task_two_hundred_times() {
     const RACERS: usize = 50;

@@ -126,6 +126,7 @@ async fn on_a_server_of_its_own() -> (postgres::Server, Arc<Ground>, Server) {
     (database_server, ground, server)
 }
 
+/// Proves: G14.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_database_that_is_away_for_seconds_fails_no_task_and_callers_are_told_to_come_again() {
     let (database_server, ground, server) = on_a_server_of_its_own().await;
@@ -147,6 +148,7 @@ async fn a_database_that_is_away_for_seconds_fails_no_task_and_callers_are_told_
     assert_ends_exactly_once(&client, &ground, &id).await;
 }
 
+/// Proves: G14.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn connections_that_end_a_hundred_times_lose_nothing_and_double_nothing() {
     let ground = Arc::new(Ground::postgres().await);
@@ -165,6 +167,7 @@ async fn connections_that_end_a_hundred_times_lose_nothing_and_double_nothing() 
     assert_ends_exactly_once(&client, &ground, &id).await;
 }
 
+/// Proves: G14.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_only_reads_takes_writes_again_as_soon_as_it_is_promoted() {
     let (database_server, ground, server) = on_a_server_of_its_own().await;
@@ -190,6 +193,7 @@ async fn a_server_that_only_reads_takes_writes_again_as_soon_as_it_is_promoted()
     assert_ends_exactly_once(&client, &ground, &id).await;
 }
 
+/// Proves: G2.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_whose_database_stalls_is_taken_over_and_its_late_writes_change_nothing() {
     let ground = Arc::new(Ground::postgres().await);

@@ -113,6 +113,7 @@ async fn a_name_is_given_once(f: &Fixture) {
     assert!(!f.store.change_user("Z", UserChange::default(), f.now()).await.unwrap());
 }
 
+/// Proves: G22.
 async fn any_change_of_a_user_ends_the_sessions_that_rest_on_it(f: &Fixture) {
     let user = oneil(f).await;
     let of_demo = session(f, "demo", 1_000);

@@ -171,6 +171,7 @@ async fn a_cancel_between_chunks_is_at_once_and_during_one_is_asked(f: &Fixture)
     assert_eq!(f.store.documents(id).await.unwrap().checkpoint, Some(json!({"n": 5})), "committed work stays");
 }
 
+/// Proves: G15.
 async fn a_committed_end_wins_against_a_cancel(f: &Fixture) {
     let id = f.new_task(click()).await;
     let claimed = f.claim_one().await;
@@ -282,6 +283,7 @@ async fn a_resume_gives_all_budgets_back(f: &Fixture) {
     assert_eq!(f.claim_one().await.documents.checkpoint, Some(json!({"n": 4})));
 }
 
+/// Proves: G15.
 async fn asking_again_changes_nothing(f: &Fixture) {
     for (situation, ask) in [
         ("queued", Ask::Resume),

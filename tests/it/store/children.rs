@@ -122,6 +122,7 @@ fn waits(task: &Task) -> bool {
     task.awaits.is_some() && task.wait == Some(WaitReason::Children) && !task.claimable() && !task.under_way()
 }
 
+/// Proves: G18.
 async fn children_are_written_in_the_commit_of_their_chunk_once(f: &Fixture) {
     let id = f.new_task(click()).await;
     let parent = f.claim_one().await;
@@ -200,6 +201,7 @@ async fn a_waiting_parent_holds_no_lease_and_is_not_claimed(f: &Fixture) {
     assert_eq!(f.get(id).await.reclaims, 0);
 }
 
+/// Proves: G18.
 async fn the_last_child_makes_its_parent_due_in_its_own_commit(f: &Fixture) {
     let (id, children) = f.family(OnFailure::Fail, 3).await;
     for (n, child) in children.iter().enumerate() {
@@ -288,6 +290,7 @@ async fn a_failure_climbs_to_the_first_parent(f: &Fixture) {
     assert_eq!(f.states(&[children[0], top, children[1]]).await, [State::Failed, State::Failed, State::Cancelled]);
 }
 
+/// Proves: G18.
 async fn a_cancel_goes_down_to_the_last_grandchild(f: &Fixture) {
     let (top, children) = f.family(OnFailure::Fail, 2).await;
     let grandchild = f.nest(children[0], OnFailure::Ignore).await;

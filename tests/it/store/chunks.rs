@@ -66,6 +66,7 @@ async fn a_commit_stores_all_that_belongs_to_the_chunk(f: &Fixture) {
     assert_eq!(f.store.documents(id).await.unwrap().checkpoint, Some(json!({"row": 120})));
 }
 
+/// Proves: G3.
 async fn the_same_chunk_reported_again_is_answered_again_and_applied_once(f: &Fixture) {
     let counted = |n| Told { rows: Rows { ok: 5, skipped: 0, failed: 0 }, ..counted(n) };
     let commits: [fn(Told) -> Outcome; 2] = [
@@ -306,6 +307,7 @@ async fn a_revised_total_is_stated_in_the_timeline(f: &Fixture) {
     assert_eq!(told, ["total-revised: 100 to 5000", "total-revised: 5000 to unknown"]);
 }
 
+/// Proves: G12.
 async fn nothing_shows_100_percent_before_success_and_a_stop_freezes_the_true_value(f: &Fixture) {
     for (outcome, stage, percent) in [(done(), Stage::Succeeded, Some(100)), (gives_up(), Stage::Stopped, Some(99))] {
         let id = f.new_task(click()).await;

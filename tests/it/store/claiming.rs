@@ -36,6 +36,7 @@ store_suite! {
     a_task_whose_time_is_over_is_not_claimed_and_gives_its_turn_on
 }
 
+/// Proves: G2.
 async fn many_claimers_never_get_one_task_twice(f: &Fixture) {
     f.submit((0..200).map(|_| click()).collect()).await;
     let mut claimers = JoinSet::new();
@@ -208,6 +209,7 @@ async fn a_renewal_lengthens_leases_and_brings_stop_requests_back(f: &Fixture) {
     assert_eq!(f.renew("n1", &[goes_on]).await, [Renewed::Ok]);
 }
 
+/// Proves: G2.
 async fn every_write_of_a_stale_owner_changes_nothing_and_is_told(f: &Fixture) {
     let id = f.new_task(click()).await;
     let old = f.claim_one().await;
@@ -259,6 +261,7 @@ async fn a_node_that_lost_a_chunk_and_claimed_it_anew_is_told_so(f: &Fixture) {
     assert_eq!(f.renew("n1", &[&lost, &anew, &lost]).await, [Renewed::Stale, Renewed::Ok, Renewed::Stale]);
 }
 
+/// Proves: G4.
 async fn a_sweep_takes_expired_leases_in_every_state_and_no_others(f: &Fixture) {
     f.submit((0..4).map(|_| click()).collect()).await;
     let claimed = f.claim(4).await;
@@ -287,6 +290,7 @@ async fn a_sweep_takes_expired_leases_in_every_state_and_no_others(f: &Fixture) 
     assert_eq!(f.heard(f.store.sweep(limited).await.unwrap()), 2);
 }
 
+/// Proves: G4.
 async fn at_start_every_lease_is_taken(f: &Fixture) {
     f.submit((0..3).map(|_| click()).collect()).await;
     let claimed = f.claim(3).await;
@@ -296,6 +300,7 @@ async fn at_start_every_lease_is_taken(f: &Fixture) {
     assert_eq!(f.renew("n1", &claimed.iter().collect::<Vec<_>>()).await, [Renewed::Stale; 3]);
 }
 
+/// Proves: G1.
 async fn a_swept_task_goes_on_from_its_last_commit(f: &Fixture) {
     f.new_task(click()).await;
     let first = f.claim_one().await;
@@ -310,6 +315,7 @@ async fn a_swept_task_goes_on_from_its_last_commit(f: &Fixture) {
 }
 
 /// Row: H3.
+/// Proves: G4.
 async fn a_task_that_loses_its_node_again_and_again_fails(f: &Fixture) {
     let id = f.new_task(click()).await;
     for lost in 1..=limits::RECLAIMS {

@@ -45,6 +45,7 @@ async fn new_tasks(f: &Fixture, items: Vec<Submit>) -> Vec<TaskId> {
     f.submit(items).await.iter().map(|s| s.task().unwrap().id).collect()
 }
 
+/// Proves: G11.
 async fn never_more_hold_a_key_than_its_limit(f: &Fixture) {
     new_tasks(f, (0..10).map(|_| under("k", 3)).collect()).await;
     let mut done_count = 0;
@@ -61,6 +62,7 @@ async fn never_more_hold_a_key_than_its_limit(f: &Fixture) {
     }
 }
 
+/// Proves: G11.
 async fn every_way_to_end_frees_the_slot_in_the_same_commit(f: &Fixture) {
     for (n, way) in ["done", "failed", "cancelled", "cancel answered", "forced", "grace over", "deadline", "leases"]
         .iter()
@@ -216,6 +218,7 @@ async fn a_hundred_slots_that_free_at_once_start_a_hundred_waiters(f: &Fixture) 
 }
 
 /// Row: D1, D4.
+/// Proves: G11.
 async fn lost_leases_never_block_a_key_for_good(f: &Fixture) {
     for slot in [chunk_slot("chunk", 3), under("task", 3).slot] {
         new_tasks(f, (0..6).map(|_| Submit { slot: slot.clone(), ..click() }).collect()).await;

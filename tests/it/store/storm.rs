@@ -36,6 +36,7 @@ on_each_database! {
     m6_a_storm_of_every_batch_from_four_nodes_hurts_no_caller_and_no_row
 }
 
+/// Proves: G14.
 async fn m6_a_storm_of_every_batch_from_four_nodes_hurts_no_caller_and_no_row(ground: Arc<Ground>) {
     let mut nodes = Vec::new();
     for _ in 0..4 {

@@ -48,6 +48,7 @@ fn one_and_replays(answers: &[Submitted]) {
 }
 
 /// Row: C2.
+/// Proves: G5.
 async fn fifty_racing_clicks_of_one_key_make_one_task_and_49_replays(f: &Fixture) {
     for round in 0..200 {
         let name = format!("k{round}");
@@ -61,6 +62,7 @@ async fn fifty_racing_clicks_of_one_key_make_one_task_and_49_replays(f: &Fixture
 }
 
 /// Row: C2.
+/// Proves: G5.
 async fn fifty_racing_clicks_through_the_group_commit_make_one_task_and_49_replays(f: &Fixture) {
     let commands = Commands::new(f.store.clone(), LocalBus::default(), Arc::new(Notify::new()));
     for round in 0..200 {
@@ -189,6 +191,7 @@ async fn a_callers_key_comes_first_and_fields_apply_beside_it(f: &Fixture) {
 }
 
 /// Row: C4.
+/// Proves: G5.
 async fn another_body_under_one_key_is_told_by_its_paths_and_never_by_values(f: &Fixture) {
     let record = |id: &str| Some(RecordRef { kind: "order".into(), id: id.into() });
     let with = |params, fingerprint: &str, id: &str| Submit {

@@ -94,6 +94,7 @@ async fn a_pack_that_is_off_starts_no_chunk_and_others_go_on(f: &Fixture) {
     assert_eq!(f.claim(500).await.len(), 300);
 }
 
+/// Proves: G20.
 async fn a_switch_stops_exactly_its_tasks_and_lets_exactly_those_go_on(f: &Fixture) {
     load(f, "stock", false).await;
     load(f, "till", false).await;
@@ -214,6 +215,7 @@ async fn a_serial_pack_goes_on_only_when_a_lost_lease_is_taken(f: &Fixture) {
     assert_eq!(f.claim_on("n2", 10).await.len(), 1);
 }
 
+/// Proves: G20.
 async fn many_claimers_of_a_serial_pack_never_hold_two_chunks(f: &Fixture) {
     load(f, "stock", true).await;
     f.submit((0..40).map(|_| of("stock")).collect()).await;
@@ -267,6 +269,7 @@ mod nodes {
         no_claim_of_any_node_starts_a_chunk_after_the_switch
     }
 
+    /// Proves: G20.
     async fn no_claim_of_any_node_starts_a_chunk_after_the_switch(f: &Fixture) {
         load(f, "stock", false).await;
         f.store.submit((0..400).map(|_| of("stock")).collect()).await.unwrap();

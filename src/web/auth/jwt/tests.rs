@@ -111,6 +111,7 @@ fn each_kind_of_key_proves_its_own_tokens() {
     }
 }
 
+/// Proves: G22.
 #[test]
 fn s5_no_confusion_of_algorithms_gets_anywhere() {
     // A public key as a shared secret, whole, trimmed, and as its DER.

@@ -15,6 +15,7 @@ use taskbell::demo;
 const CUSTOMERS: &str =
     "SELECT COUNT(*), COUNT(DISTINCT number), MIN(times_written), MAX(times_written) FROM customers";
 
+/// Proves: G3.
 #[tokio::test]
 async fn the_import_writes_each_of_the_20_000_shipped_rows_once_whatever_is_killed() {
     let company = Company::open().await;
@@ -218,6 +219,7 @@ async fn the_script_reads_the_shipped_file_and_refuses_one_without_addresses() {
     assert!(error.message.contains("File has no column `email`"), "{}", error.message);
 }
 
+/// Proves: G3.
 #[tokio::test]
 async fn a_chunk_that_is_committed_twice_counts_once() {
     let company = Company::open().await;
@@ -230,6 +232,7 @@ async fn a_chunk_that_is_committed_twice_counts_once() {
     assert_eq!(company.numbers(CUSTOMERS).await, [200, 200, 1, 1]);
 }
 
+/// Proves: G3.
 #[tokio::test]
 async fn what_a_failed_chunk_wrote_never_happened() {
     let company = Company::open().await;

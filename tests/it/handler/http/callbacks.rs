@@ -118,6 +118,7 @@ async fn start(more: &str) -> (App, Server, Client) {
     (app, server, client)
 }
 
+/// Proves: G17.
 #[tokio::test]
 async fn while_its_chunk_runs_an_application_reports_logs_reads_and_keeps_files_and_then_no_more() {
     let (mut app, _server, client) = start("").await;
@@ -171,6 +172,7 @@ async fn a_stop_is_told_through_the_lease_and_what_was_reached_counts() {
     chunk.is_dead().await;
 }
 
+/// Proves: G17.
 #[tokio::test]
 async fn a_chunk_that_does_not_answer_is_dropped_and_its_token_dies_with_it() {
     let (mut app, _server, client) =
@@ -186,6 +188,7 @@ async fn a_chunk_that_does_not_answer_is_dropped_and_its_token_dies_with_it() {
     client.until(task["id"].as_str().unwrap(), LIMIT, |task| task["state"] == "succeeded").await;
 }
 
+/// Proves: G17.
 #[tokio::test]
 async fn any_node_answers_whichever_runs_the_chunk() {
     let mut app = App::start().await;

@@ -16,6 +16,7 @@ const TASKS: usize = 6;
 const LETTERS: i64 = 100;
 const KILLS: usize = 8;
 
+/// Proves: G17.
 async fn killed_workers_and_a_killed_server_lose_nothing_and_double_nothing(ground: Arc<Ground>) {
     let mut server = start(ground).await;
     let (alice, key, folder) = (alice(&server).await, key(&server).await, tempfile::tempdir().unwrap());

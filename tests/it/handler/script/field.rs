@@ -23,6 +23,7 @@ pub const NATIVE: [&str; 4] = [
     "const wide = {}; for (let i = 0; i < 3e6; i++) wide['k' + i] = i; while (true) JSON.stringify(wide);",
 ];
 
+/// Proves: G16.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn q1_a_native_call_is_stopped_soon_after_its_time_and_others_go_on() {
     let rig = Rig::new(2);
@@ -56,6 +57,7 @@ async fn q1_a_native_call_is_stopped_soon_after_its_time_and_others_go_on() {
     node.engine.drain().await;
 }
 
+/// Proves: G16.
 #[tokio::test]
 async fn q3_an_endless_chain_of_promises_is_an_error_each_time_alone_and_eight_at_once() {
     let rig = Arc::new(Rig::new(2));
@@ -76,6 +78,7 @@ async fn q3_an_endless_chain_of_promises_is_an_error_each_time_alone_and_eight_a
     assert_eq!(result(rig.run(&function("return { hasMore: false, result: 'well' };")).await), json!("well"));
 }
 
+/// Proves: G16.
 #[tokio::test]
 async fn q5_an_allocation_ends_the_script_and_its_memory_comes_back() {
     let rig = Rig::new(1);

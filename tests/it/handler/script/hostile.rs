@@ -130,6 +130,7 @@ async fn a_flood_of_lines_is_cut_and_the_cut_is_told() {
     assert!(lines.last().unwrap().contains("more lines were cut"));
 }
 
+/// Proves: G16.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_innocent_script_goes_on_beside_eight_hostile_ones() {
     let rig = Arc::new(Rig::new(2));

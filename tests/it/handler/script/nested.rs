@@ -146,6 +146,7 @@ async fn a_limit_that_a_nested_run_hits_is_told_with_the_path_to_it() {
     }
 }
 
+/// Proves: G16.
 #[tokio::test]
 async fn a_nested_run_that_hits_a_limit_and_is_caught_cannot_be_gone_past() {
     let rig = Rig::new(2);

@@ -119,6 +119,7 @@ fn p99(times: &mut [Duration]) -> Duration {
     times[(times.len() * 99 / 100).min(times.len() - 1)]
 }
 
+/// Proves: G16.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hostile_scripts_end_with_their_code_each_time_and_harm_nobody_else() {
     let times_each = if long() { 100 } else { 2 };
