@@ -76,6 +76,8 @@ async fn fill_places(engine: &Arc<Inner>, after_tenant: &mut Option<String>) -> 
     let free = || engine.settings.parallelism.saturating_sub(engine.running.count()).min(CLAIM_AT_ONCE);
     let much = free() >= CLAIM_BESIDE.max(engine.settings.parallelism / 2);
     let _turn = if much && !engine.store.capabilities().single_process { None } else { Some(engine.turn.take().await) };
+    // A drain waits for it: what is claimed has its place before the drain looks who is to stop.
+    let _claims = engine.claiming.lock().await;
     let free = free();
     if free == 0 || engine.draining() {
         return Places::Taken;

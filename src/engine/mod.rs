@@ -43,7 +43,7 @@ use reports::ReportBook;
 use running::{SharedRunning, Told};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Mutex, Notify, watch};
 use tokio::task::JoinSet;
 
 /// The most rows of one sweep.
@@ -126,6 +126,8 @@ struct Inner {
     /// Commits of chunks make room for claims, and claims make the next commits: they take turns.
     turn: Turn,
     drain: watch::Sender<bool>,
+    /// Held from before a claim until what it brought has its places.
+    claiming: Mutex<()>,
 }
 
 impl Inner {
@@ -207,6 +209,7 @@ impl Engine {
             commits,
             turn,
             drain,
+            claiming: Mutex::new(()),
         });
         if inner.store.capabilities().single_process {
             sweep_all(&inner).await?;
@@ -238,7 +241,13 @@ impl Engine {
         self.inner.running.tell_all(Told::Stop);
         let grace = Duration::from_millis(self.inner.settings.drain_grace_ms);
         let ending = async {
-            if tokio::time::timeout(grace, self.inner.running.empty()).await.is_err() {
+            let empty = async {
+                // A claim that is under way brings chunks that nobody has told to stop.
+                drop(self.inner.claiming.lock().await);
+                self.inner.running.tell_all(Told::Stop);
+                self.inner.running.empty().await;
+            };
+            if tokio::time::timeout(grace, empty).await.is_err() {
                 tracing::warn!(chunks = self.inner.running.count(), "the grace is over: handing chunks back");
                 self.inner.running.tell_all(Told::HandBack);
                 self.inner.running.empty().await;

@@ -7,6 +7,7 @@ mod faults;
 mod many_at_once;
 mod nodes;
 mod notifications;
+mod outage;
 mod page;
 mod proxies;
 mod registry;

@@ -4,13 +4,13 @@
 
 mod attacks;
 mod center;
-mod crowd;
+pub mod crowd;
 mod elsewhere;
 mod endings;
 mod hostile;
 mod leaks;
 mod model;
-mod page;
+pub mod page;
 pub mod peer;
 mod raw;
 mod restart;

@@ -2,6 +2,8 @@
 
 use crate::support::node::click;
 use serde_json::json;
+use sqlx::ConnectOptions as _;
+use sqlx::sqlite::SqliteConnectOptions;
 use taskbell::core::effect::Effect;
 use taskbell::core::submit::Submit;
 use taskbell::store::migrate::Mode;
@@ -33,4 +35,11 @@ async fn a_full_disk_is_told_as_unavailable_and_writes_go_on_when_there_is_room_
     accepted.push(id);
     store.ready().await.unwrap();
     assert_eq!(store.tasks(&Reach::default(), &accepted).await.unwrap().len(), accepted.len());
+    let whole: String = sqlx::query_scalar("PRAGMA integrity_check")
+        .fetch_one(
+            &mut SqliteConnectOptions::new().filename(folder.path().join("taskbell.db")).connect().await.unwrap(),
+        )
+        .await
+        .unwrap();
+    assert_eq!(whole, "ok");
 }

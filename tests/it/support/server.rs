@@ -154,8 +154,7 @@ impl Server {
 
     /// Asks it to end by SIGTERM, as an operator does; answers its exit status.
     pub async fn terminate(&mut self) -> std::process::ExitStatus {
-        let asked = Command::new("kill").args(["-TERM", &self.pid().to_string()]).status().await.unwrap();
-        assert!(asked.success());
+        terminate(self.pid()).await;
         tokio::time::timeout(END_LIMIT, self.process.wait())
             .await
             .expect("the server ends when it is asked to")
@@ -205,6 +204,12 @@ impl Server {
     }
 }
 
+/// Asks a process to end by SIGTERM.
+pub async fn terminate(pid: u32) {
+    let asked = Command::new("kill").args(["-TERM", &pid.to_string()]).status().await.unwrap();
+    assert!(asked.success());
+}
+
 /// An API client with a key.
 #[derive(Clone)]
 pub struct Client {
@@ -237,10 +242,15 @@ impl Client {
 
     /// Posts JSON to a path that may refuse it; answers the status, what `Retry-After` says, and the JSON.
     pub async fn try_post(&self, path: &str, body: &Value) -> (u16, Option<String>, Value) {
+        self.ask(path, body).await.unwrap()
+    }
+
+    /// The same of a server that may be away.
+    pub async fn ask(&self, path: &str, body: &Value) -> reqwest::Result<(u16, Option<String>, Value)> {
         let request = self.http.post(format!("{}{path}", self.base)).json(body);
-        let answer = request.bearer_auth(&self.key).send().await.unwrap();
+        let answer = request.bearer_auth(&self.key).send().await?;
         let later = answer.headers().get("retry-after").map(|v| v.to_str().unwrap().to_owned());
-        (answer.status().as_u16(), later, answer.json().await.unwrap_or_default())
+        Ok((answer.status().as_u16(), later, answer.json().await.unwrap_or_default()))
     }
 
     async fn send(&self, request: reqwest::RequestBuilder) -> (u16, Value) {

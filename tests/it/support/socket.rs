@@ -49,6 +49,17 @@ impl Socket {
         }
     }
 
+    /// Whether it is welcomed; else the server closes it.
+    pub async fn is_welcomed(&mut self) -> bool {
+        loop {
+            match self.next().await {
+                Message::Text(text) if text.contains("\"welcome\"") => return true,
+                Message::Close(_) => return false,
+                _ => {}
+            }
+        }
+    }
+
     /// The code with which the server closes it.
     pub async fn close_code(&mut self) -> u16 {
         loop {
