@@ -1,15 +1,12 @@
 //! What a claim costs, whoever else waits: it has to read its own rows and no others.
 
 use crate::Kind;
+use crate::crowd::{behind_a_key, chunk_end};
 use crate::figures::{Figures, Unit};
 use crate::work::{claim_of, lay_out, median_ms, open};
 use std::time::Instant;
-use taskbell::core::action::Policy;
 use taskbell::core::chunk::{Outcome, Told};
-use taskbell::core::lifecycle::ChunkEnd;
-use taskbell::core::submit::{SlotClaim, Submit};
-use taskbell::core::task::{Concurrency, Hold};
-use taskbell::store::{ChunkCommit, Claimed, Store};
+use taskbell::store::{Claimed, Store};
 
 /// Chunks of one claim: the free places of a node as it is without a configuration.
 const CHUNKS: usize = 16;
@@ -46,17 +43,6 @@ async fn claims(store: &dyn Store) -> f64 {
     .await
 }
 
-fn behind_a_key(mut submit: Submit, others: usize) -> Submit {
-    submit.slot = Some(SlotClaim {
-        concurrency: Concurrency { key: "month-end".into(), limit: 1, hold: Hold::Task },
-        policy: Policy::Wait,
-        max_waiting: u32::try_from(others).unwrap() + 1,
-    });
-    // Before all others, so that a claim finds it at once when its turn has come.
-    submit.priority = 100;
-    submit
-}
-
 /// Claims until the task that holds the key is claimed.
 async fn until_claimed(store: &dyn Store) -> Claimed {
     store.claim(claim_of(1)).await.unwrap().answer.pop().filter(|c| c.task.slot_held).expect("it comes first")
@@ -66,18 +52,8 @@ async fn until_claimed(store: &dyn Store) -> Claimed {
 async fn ends(store: &dyn Store, first: Claimed) -> f64 {
     let mut holder = Some(first);
     median_ms(TIMES, async || {
-        let Claimed { task, .. } = holder.take().expect("somebody holds the key");
-        let commit = ChunkCommit {
-            task: task.id,
-            token: task.fencing_token,
-            chunk: 1,
-            end: ChunkEnd::Answered(Box::new(Outcome::Done { result: None, told: Told::default() })),
-            effects: Vec::new(),
-            children: Vec::new(),
-            retry: taskbell::core::retry::RetryPolicy::default(),
-            unit_random: 0.5,
-            continue_for_ms: None,
-        };
+        let claimed = holder.take().expect("somebody holds the key");
+        let commit = chunk_end(&claimed, Outcome::Done { result: None, told: Told::default() });
         let began = Instant::now();
         store.commit(vec![commit]).await.unwrap();
         let took = began.elapsed();

@@ -63,7 +63,7 @@ impl Figures {
     }
 
     /// Prints the table: each figure beside one client (P1), and on a server beside 32 of them (P32).
-    pub fn print(&self, took: Duration) {
+    pub fn print(&self, of: &str, took: Duration) {
         let server = self.rates.iter().any(|r| r.of_server.is_some());
         let mut text = String::from(if server {
             "| figure | value | beside P1 | beside P32 |\n|---|---:|---:|---:|\n"
@@ -98,6 +98,7 @@ impl Figures {
             let ratios = [beside(|r| Some(r.one)), beside(|r| Some(r.of_server?.0))];
             row(name, unit.value(quantile(&values, 0.5)), ratios);
         }
+        text.insert_str(0, &format!("\n{of}\n\n"));
         text += &format!("\nTook {:.0} s.\n", took.as_secs_f64());
         std::io::stdout().write_all(text.as_bytes()).unwrap();
     }

@@ -2,14 +2,15 @@
 //! kind of database, measured just before it: one row a commit by one client (P1), and on a server also by 32 clients (P32)
 //! and 500 rows a commit (P500).
 //!
-//! `cargo bench --bench first` takes about a minute on a SQLite file (through sqlx, WAL, synchronous = FULL), with
-//! `-- --database postgres` on the server that TASKBELL_TEST_POSTGRES names. `-- --help` tells how to ask for more. What
-//! the figures mean and what bounds them is in docs/performance.md. It must never be read as a promise: no test asserts a
-//! figure.
+//! `cargo bench --bench first` takes them on a SQLite file (through sqlx, WAL, synchronous = FULL) and then on the server that
+//! TASKBELL_TEST_POSTGRES names, alone and beside 100,000 tasks that wait, 100,000 behind one key and 1,000,000 that have
+//! ended, which takes several minutes. `-- --help` tells how to ask for a part. What the figures mean and what bounds them
+//! is in docs/performance.md. It must never be read as a promise: no test asserts a figure.
 
 #![allow(clippy::unwrap_used, reason = "a bench that cannot go on fails where it stands")]
 
 mod claims;
+mod crowd;
 mod figures;
 mod plain;
 mod server;
@@ -19,10 +20,12 @@ mod support;
 mod work;
 
 use clap::{Parser, ValueEnum};
+use crowd::Crowd;
 use figures::{Figures, Unit};
 use plain::Plain;
 use std::time::Instant;
 use support::ground::Ground;
+use work::Drain;
 
 /// How much of everything. The defaults are those of docs/performance.md.
 #[derive(Clone, Debug, Parser)]
@@ -30,9 +33,9 @@ struct Scale {
     /// Only the figures whose name contains this.
     #[arg(long, default_value = "")]
     only: String,
-    /// What it runs on.
-    #[arg(long, value_enum, default_value = "sqlite")]
-    database: Kind,
+    /// What it runs on, one after the other. PostgreSQL is left out where no server is named.
+    #[arg(long, value_enum, default_values = ["sqlite", "postgres"])]
+    database: Vec<Kind>,
     /// How often the rates are taken; their medians are told.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
@@ -51,6 +54,9 @@ struct Scale {
     /// Tasks that wait, or are blocked, beside those that a claim takes.
     #[arg(long, default_value_t = 100_000)]
     others: usize,
+    /// Tasks that have ended before the rates beside them are taken.
+    #[arg(long, default_value_t = 1_000_000)]
+    ended: usize,
     /// Idle sockets.
     #[arg(long, default_value_t = 1_000)]
     sockets: usize,
@@ -85,20 +91,36 @@ impl Scale {
 #[tokio::main]
 async fn main() {
     let scale = Scale::parse();
-    let (began, kind) = (Instant::now(), scale.database);
+    for kind in &scale.database {
+        if *kind == Kind::Postgres && std::env::var_os("TASKBELL_TEST_POSTGRES").is_none() {
+            eprintln!("PostgreSQL is left out: TASKBELL_TEST_POSTGRES names no server");
+            continue;
+        }
+        measure(&scale, *kind).await;
+    }
+}
+
+/// All figures on one kind of database.
+async fn measure(scale: &Scale, kind: Kind) {
+    let began = Instant::now();
     let mut figures = Figures::new(Plain::open(kind).await);
     for _ in 0..scale.rounds {
-        if scale.wants("submits in process, 32 at once") {
-            figures
-                .take("submits in process, 32 at once", Unit::PerSecond, || work::submits(kind, scale.submits))
-                .await;
-        }
+        rates(&mut figures, scale, kind, Crowd::Nobody).await;
         if scale.wants("progress reports stored") {
             figures.take("progress reports stored", Unit::PerSecond, || work::reports_stored(kind)).await;
         }
-        if scale.wants("tasks drained") {
-            figures.take("tasks drained", Unit::PerSecond, || work::drained(kind, scale.waiting, scale.places)).await;
+        if scale.wants("chunk commits") {
+            figures
+                .take("chunk commits with checkpoint and progress", Unit::PerSecond, || work::chunk_commits(kind))
+                .await;
         }
+        if kind == Kind::Postgres && scale.wants("tasks drained on three nodes") {
+            let drain = Drain { count: scale.waiting, places: scale.places, nodes: 3, crowd: Crowd::Nobody };
+            figures.take("tasks drained on three nodes", Unit::PerSecond, || work::drained(kind, drain)).await;
+        }
+    }
+    for crowd in [Crowd::Waiting(scale.others), Crowd::Blocked(scale.others), Crowd::Ended(scale.ended)] {
+        rates(&mut figures, scale, kind, crowd).await;
     }
     if scale.wants("progress reports taken") {
         figures.take("progress reports taken", Unit::PerSecond, || work::reports_taken(kind)).await;
@@ -113,7 +135,20 @@ async fn main() {
         claims::measure(&mut figures, kind, scale.others).await;
     }
     if scale.wants("submits over HTTP") || scale.wants("memory of an idle socket") {
-        server::measure(&mut figures, &scale).await;
+        server::measure(&mut figures, scale, kind).await;
     }
-    figures.print(began.elapsed());
+    figures.print(&format!("{kind:?}"), began.elapsed());
+}
+
+/// What must not depend on who else is there.
+async fn rates(figures: &mut Figures, scale: &Scale, kind: Kind, crowd: Crowd) {
+    let name = format!("submits in process, 32 at once{}", crowd.told());
+    if scale.wants(&name) {
+        figures.take(&name, Unit::PerSecond, || work::submits(kind, scale.submits, crowd)).await;
+    }
+    let name = format!("tasks drained{}", crowd.told());
+    if scale.wants(&name) {
+        let drain = Drain { count: scale.waiting, places: scale.places, nodes: 1, crowd };
+        figures.take(&name, Unit::PerSecond, || work::drained(kind, drain)).await;
+    }
 }

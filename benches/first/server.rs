@@ -2,10 +2,10 @@
 //!
 //! The clients run in this process on the same machine, so an HTTP figure holds the client's share too.
 
-use crate::Scale;
 use crate::figures::{Figures, Unit};
 use crate::support::server::{Server, Spec};
 use crate::work::{CLIENTS, open as open_database, open_file};
+use crate::{Kind, Scale};
 use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::json;
 use std::sync::Arc;
@@ -28,13 +28,13 @@ const WARM: usize = 100;
 type Client = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
 /// Takes the figures of this file.
-pub async fn measure(figures: &mut Figures, scale: &Scale) {
+pub async fn measure(figures: &mut Figures, scale: &Scale, kind: Kind) {
     let _ = rlimit::increase_nofile_limit(scale.sockets as u64 * 2 + 1_000);
     let folder = tempfile::tempdir().unwrap();
     let script = folder.path().join("noop.js");
     std::fs::write(&script, SCRIPT).unwrap();
     let config = format!("[[actions]]\nkey = \"noop\"\nhandler = {{ script = {script:?} }}\n");
-    let server = Spec::with_config(&config).start_on(Arc::new(scale.database.ground().await)).await;
+    let server = Spec::with_config(&config).start_on(Arc::new(kind.ground().await)).await;
     let keys = keys(&server, CLIENTS.max((WARM + scale.sockets) / PER_USER + 1)).await;
     if scale.wants("submits over HTTP") {
         for _ in 0..scale.rounds {

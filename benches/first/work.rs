@@ -1,10 +1,12 @@
 //! Figures of one node in this process: clicks in, no-op tasks out, how soon a click is picked up, progress on the way.
 
 use crate::Kind;
+use crate::crowd::Crowd;
 use crate::figures::quantile;
 use crate::support::ground::Ground;
-use crate::support::node::{Node, action, alice, answer, click, closure, short_settings};
+use crate::support::node::{Call, Node, action, alice, answer, click, closure, short_settings};
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -76,9 +78,8 @@ pub async fn lay_out(store: &dyn Store, count: usize, change: impl Fn(Submit) ->
 }
 
 /// Submits a second: 32 clients, each with one click at a time, answered after its commit.
-pub async fn submits(kind: Kind, count: usize) -> f64 {
-    let ground = kind.ground().await;
-    let store = open(&ground).await;
+pub async fn submits(kind: Kind, count: usize, crowd: Crowd) -> f64 {
+    let (_ground, store) = crowd.ready(kind).await;
     let commands = Commands::new(store, LocalBus::default(), Arc::new(Notify::new()));
     let each = count / CLIENTS;
     let began = Instant::now();
@@ -100,35 +101,85 @@ fn noop() -> (Action, Arc<dyn Handler>) {
     (action("noop"), closure(|_| async { answer(json!({"hasMore": false})) }))
 }
 
-/// No-op tasks a second, from the start of a node that finds `count` of them to the end of the last one, as the node's bus
+/// How tasks are drained.
+#[derive(Clone, Copy)]
+pub struct Drain {
+    /// Tasks.
+    pub count: usize,
+    /// Chunks at once, of all nodes together.
+    pub places: usize,
+    /// Nodes, each with connections of its own; only a server takes more than one.
+    pub nodes: usize,
+    /// Who else is there.
+    pub crowd: Crowd,
+}
+
+/// No-op tasks a second, from the start of nodes that find `count` of them to the end of the last one, as the nodes' bus
 /// tells it: the database is not asked meanwhile.
-pub async fn drained(kind: Kind, count: usize, places: usize) -> f64 {
-    let ground = kind.ground().await;
-    let store = open(&ground).await;
-    lay_out(store.as_ref(), count, |submit| submit).await;
-    let settings = EngineSettings { parallelism: places, ..usual_settings() };
-    let (began, bus) = (Instant::now(), LocalBus::default());
-    let mut signals = bus.subscribe();
-    let node = Node::start_on(store, bus, ground.path(), vec![noop()], settings).await;
+pub async fn drained(kind: Kind, drain: Drain) -> f64 {
+    let (ground, store) = drain.crowd.ready(kind).await;
+    lay_out(store.as_ref(), drain.count, |submit| submit).await;
+    let mut stores = vec![store];
+    while stores.len() < drain.nodes {
+        stores.push(open(&ground).await);
+    }
     let reach = Reach { tenant: Some(alice().tenant), owner: None };
+    let counting = stores[0].clone();
     let succeeded = async || {
-        let counts = node.store.counts(&reach, true).await.unwrap();
+        let counts = counting.counts(&reach, true).await.unwrap();
         counts.by_state.get(&State::Succeeded).copied().unwrap_or(0) as usize
     };
+    let before = succeeded().await;
+    let (began, bus) = (Instant::now(), LocalBus::default());
+    let mut signals = bus.subscribe();
+    let mut nodes = Vec::new();
+    for (n, store) in stores.into_iter().enumerate() {
+        let parallelism = drain.places / drain.nodes;
+        let settings = EngineSettings { node: format!("bench-{n}"), parallelism, ..usual_settings() };
+        nodes.push(Node::start_on(store, bus.clone(), ground.path(), vec![noop()], settings).await);
+    }
     let mut ended = 0;
-    while ended < count {
-        match signals.next().await.expect("the bus lives as long as the node") {
+    while ended < drain.count {
+        match signals.next().await.expect("the bus lives as long as the nodes") {
             Signal::Changes(changes) => {
                 ended += changes.iter().filter(|c| matches!(c, Change::Task(t) if t.state == State::Succeeded)).count();
             }
-            Signal::Missed => ended = succeeded().await,
+            Signal::Missed => ended = succeeded().await - before,
             _ => {}
         }
     }
     let took = began.elapsed();
-    assert_eq!(succeeded().await, count);
+    assert!(succeeded().await - before >= drain.count);
+    for node in nodes {
+        node.engine.drain().await;
+    }
+    ended as f64 / took.as_secs_f64()
+}
+
+/// Chunks a second that one node commits, each with a checkpoint and progress and followed by the next at once.
+pub async fn chunk_commits(kind: Kind) -> f64 {
+    const CHUNKS: i64 = 100;
+    let ground = kind.ground().await;
+    let store = open(&ground).await;
+    lay_out(store.as_ref(), CLIENTS, |submit| submit).await;
+    let handler = closure(|call: Arc<Call>| async move {
+        let (chunk, more) = (call.chunk, call.chunk < CHUNKS);
+        answer(json!({"hasMore": more, "checkpoint": {"row": chunk * 500}, "current": chunk, "total": CHUNKS}))
+    });
+    let settings = EngineSettings { parallelism: CLIENTS, ..usual_settings() };
+    let (began, bus) = (Instant::now(), LocalBus::default());
+    let mut signals = bus.subscribe();
+    let node = Node::start_on(store, bus, ground.path(), vec![(action("noop"), handler)], settings).await;
+    let mut ended = BTreeSet::new();
+    while ended.len() < CLIENTS {
+        if let Signal::Changes(changes) = signals.next().await.expect("the bus lives as long as the node") {
+            let done = changes.iter().filter(|c| matches!(c, Change::Task(t) if t.state == State::Succeeded));
+            ended.extend(done.map(Change::task_id));
+        }
+    }
+    let took = began.elapsed();
     node.engine.drain().await;
-    count as f64 / took.as_secs_f64()
+    CLIENTS as f64 * CHUNKS as f64 / took.as_secs_f64()
 }
 
 /// From the answer of a submit to the start of its handler on an idle queue, ms. A handler that starts before the answer

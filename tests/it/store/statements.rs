@@ -1,9 +1,11 @@
 //! Every statement of the catalogue on a migrated database, and the plans of those whose cost must not grow with what they
-//! do not touch: the named index is taken and nothing is sorted aside, on an empty database and beside 20,000 tasks that
-//! the planner has counted.
+//! do not touch: the named index is taken and nothing is sorted aside, on an empty database, beside 20,000 tasks that the
+//! planner has counted, and beside a million that have ended and a hundred thousand that wait (TASKBELL_TEST_LONG=1; else a
+//! tenth of them).
 
 use super::fixture::Fixture;
 use super::words::{by, click, done, keyed, principal, under};
+use crate::support::crowd;
 use sqlx::AssertSqlSafe;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{Connection as _, Executor as _, Row as _, SqlSafeStr as _, Statement as _};
@@ -22,7 +24,31 @@ async fn plan(connection: &mut SqliteConnection, text: &str) -> String {
     rows.iter().map(|r| r.get::<String, _>(3)).collect::<Vec<_>>().join("\n")
 }
 
-/// Tasks of many owners in several states, of which 20,000 can be copied.
+/// How many tasks stand beside those that a statement is for.
+#[derive(Clone, Copy)]
+pub(super) struct Crowd {
+    pub ended: usize,
+    pub waiting: usize,
+}
+
+/// Tasks that wait for their key, in every crowd.
+pub(super) const BLOCKED: usize = 1_000;
+
+impl Crowd {
+    /// Some twenty thousand.
+    pub fn small() -> Self {
+        Self { ended: 17_000, waiting: 2_000 }
+    }
+
+    /// A database that has been in use for years and has a bad day; in the short form a tenth of it.
+    pub fn large() -> Self {
+        let long = std::env::var("TASKBELL_TEST_LONG").is_ok_and(|v| v == "1");
+        let part = if long { 1 } else { 10 };
+        Self { ended: 1_000_000 / part, waiting: 100_000 / part }
+    }
+}
+
+/// Tasks of many owners in several states, which can be copied.
 pub(super) async fn lay_out(f: &Fixture) {
     for batch in 0..4 {
         let who = |n: i32| principal(&format!("t{}", n % 3), &format!("u{}", n % 40), Role::User);
@@ -42,20 +68,11 @@ pub(super) async fn lay_out(f: &Fixture) {
     }
 }
 
-/// Fills the file with 20,000 tasks of many owners in several states, and lets the planner count them.
-async fn fill(f: &Fixture, connection: &mut SqliteConnection) {
+/// Adds copies of what was laid out, and lets the planner count them.
+async fn fill(f: &Fixture, connection: &mut SqliteConnection, crowd: Crowd) {
     lay_out(f).await;
-    let columns = sqlx::query("SELECT name FROM pragma_table_info('taskbell_tasks') WHERE name <> 'id'");
-    let columns: Vec<String> = columns.fetch_all(&mut *connection).await.unwrap().iter().map(|r| r.get(0)).collect();
-    let columns = columns.join(", ");
-    let copies = format!(
-        "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 39)
-         INSERT INTO taskbell_tasks (id, {columns})
-         SELECT substr(t.id, 1, 30) || printf('%06d', n.i * 1000 + row_number() OVER ()), {columns}
-         FROM taskbell_tasks t, n"
-    );
-    let added = sqlx::query(AssertSqlSafe(copies)).execute(&mut *connection).await.unwrap().rows_affected();
-    assert!(added > 19_000, "{added}");
+    // All states alike, each owner's share as it was laid out: most have ended.
+    crowd::in_sqlite(connection, "t.id IS NOT NULL", crowd.ended + crowd.waiting).await;
     let seen = "UPDATE taskbell_tasks SET seen_at = finished_at WHERE active = 0 AND substr(id, -1) <> '7'";
     sqlx::query(seen).execute(&mut *connection).await.unwrap();
     sqlx::query("ANALYZE").execute(&mut *connection).await.unwrap();
@@ -63,6 +80,7 @@ async fn fill(f: &Fixture, connection: &mut SqliteConnection) {
 
 /// A statement of the catalogue, and what its plan must name.
 const PLANS: &[(&str, &[&str])] = &[
+    ("aged", &["SEARCH t USING PRIMARY KEY (id>?)", "taskbell_keys_task (task_id=?)"]),
     ("candidates", &["SEARCH t USING INDEX taskbell_tasks_claim (tenant=? AND rank<?)"]),
     ("center_active", &["SEARCH t USING INDEX taskbell_tasks_active (active=? AND tenant=? AND owner=?)"]),
     ("center_newest", &["SEARCH t USING INDEX taskbell_tasks_owner (tenant=? AND owner=?)"]),
@@ -179,9 +197,18 @@ async fn statements_take_their_indexes_on_an_empty_database() {
 
 #[tokio::test]
 async fn statements_take_their_indexes_beside_20000_tasks_that_were_counted() {
+    take_their_indexes_beside(Crowd::small()).await;
+}
+
+#[tokio::test]
+async fn statements_take_their_indexes_beside_a_million_ended_and_a_hundred_thousand_waiting() {
+    take_their_indexes_beside(Crowd::large()).await;
+}
+
+async fn take_their_indexes_beside(crowd: Crowd) {
     let f = Fixture::sqlite().await;
     let mut c = connect(&f).await;
-    fill(&f, &mut c).await;
+    fill(&f, &mut c, crowd).await;
     drop(c);
     let mut c = connect(&f).await;
     assert_plans(&mut c).await;

@@ -1,38 +1,35 @@
 //! Every statement of the catalogue on a migrated PostgreSQL database, and the plans of those whose cost must not grow with
-//! what they do not touch: beside 20,000 tasks that the planner has counted, the named index is taken, whatever the values
-//! are (the generic plan), and the table is never read whole.
+//! what they do not touch: beside 20,000 tasks, and beside a million that have ended and a hundred thousand that wait, that the
+//! planner has counted, the named index is taken, whatever the values are (the generic plan), and the table is never read
+//! whole. TASKBELL_TEST_LONG=1 has all of the million, else a tenth.
 
 use super::fixture::Fixture;
-use super::statements::lay_out;
+use super::statements::{BLOCKED, Crowd, lay_out};
 use super::words::click;
+use crate::support::crowd;
 use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, Connection as _, Either, Executor as _, SqlSafeStr as _, Statement as _, TypeInfo as _};
 use taskbell::store::sql::{POSTGRES, POSTGRES_LOCKS};
 
-/// Fills the database with 20,000 tasks of many owners in several states, and lets the planner count them.
-async fn fill(f: &Fixture, c: &mut PgConnection) {
+/// Adds copies of what was laid out, and lets the planner count them.
+async fn fill(f: &Fixture, c: &mut PgConnection, crowd: Crowd) {
     lay_out(f).await;
-    let listed = "SELECT STRING_AGG(CAST(attname AS TEXT), ', ' ORDER BY attnum) FROM pg_attribute \
-        WHERE attrelid = CAST('taskbell_tasks' AS regclass) AND attnum > 0 AND attname <> 'id' AND NOT attisdropped";
-    let (columns,): (String,) = sqlx::query_as(listed).fetch_one(&mut *c).await.unwrap();
-    let copies = format!(
-        "INSERT INTO taskbell_tasks (id, {columns})
-         SELECT substr(t.id, 1, 30) || lpad(CAST(n.i * 1000 + row_number() OVER () AS TEXT), 6, '0'), {columns}
-         FROM taskbell_tasks t, generate_series(1, 39) AS n (i)"
-    );
-    let added = sqlx::query(AssertSqlSafe(copies)).execute(&mut *c).await.unwrap().rows_affected();
-    assert!(added > 19_000, "{added}");
+    for (which, rows) in [(crowd::ENDED, crowd.ended), (crowd::WAITING, crowd.waiting), (crowd::BLOCKED, BLOCKED)] {
+        crowd::in_postgres(c, which, rows).await;
+    }
     let seen = "UPDATE taskbell_tasks SET seen_at = finished_at WHERE active = 0 AND substr(id, length(id)) <> '7'";
     sqlx::query(seen).execute(&mut *c).await.unwrap();
     for rows in [
-        "INSERT INTO taskbell_documents SELECT id, 'params', '{}' FROM taskbell_tasks ON CONFLICT DO NOTHING",
+        "INSERT INTO taskbell_documents SELECT id, 'params', '{}' FROM few ON CONFLICT DO NOTHING",
         "INSERT INTO taskbell_events (task_id, seq, at, to_state, reason, attempt, chunk) \
-         SELECT id, n, 0, 'queued', 'submitted', 0, 0 FROM taskbell_tasks, generate_series(1, 3) n ON CONFLICT DO NOTHING",
-        "INSERT INTO taskbell_points SELECT id, n, 0, NULL, NULL, NULL, NULL, 1 FROM taskbell_tasks, generate_series(1, 3) n",
-        "INSERT INTO taskbell_keys SELECT tenant, action, 'caller', id, id, 1, 'f' FROM taskbell_tasks",
-        "INSERT INTO taskbell_heads SELECT tenant, id, 1 FROM taskbell_tasks",
+         SELECT id, n, 0, 'queued', 'submitted', 0, 0 FROM few, generate_series(1, 3) n ON CONFLICT DO NOTHING",
+        "INSERT INTO taskbell_points SELECT id, n, 0, NULL, NULL, NULL, NULL, 1 FROM few, generate_series(1, 3) n",
+        "INSERT INTO taskbell_keys SELECT tenant, action, 'caller', id, id, 1, 'f' FROM few",
+        "INSERT INTO taskbell_heads SELECT tenant, id, 1 FROM few",
     ] {
-        sqlx::query(rows).execute(&mut *c).await.unwrap();
+        // Of some tasks: these tables are found by the id of a task, however many others there are.
+        let few = "WITH few AS (SELECT * FROM taskbell_tasks ORDER BY id LIMIT 20000)";
+        sqlx::query(AssertSqlSafe(format!("{few} {rows}"))).execute(&mut *c).await.unwrap();
     }
     sqlx::raw_sql("VACUUM ANALYZE").execute(&mut *c).await.unwrap();
 }
@@ -62,6 +59,7 @@ async fn plan(c: &mut PgConnection, text: &str) -> String {
 
 /// A statement of the catalogue, and what its plan must name.
 const PLANS: &[(&str, &[&str])] = &[
+    ("aged", &["taskbell_tasks_pkey", "(id > $1)", "taskbell_keys_task"]),
     ("candidates", &["Index Scan using taskbell_tasks_claim", "Index Cond: ((tenant = $1) AND (rank <="]),
     ("center_active", &["Index Scan Backward using taskbell_tasks_active", "(tenant = $1) AND (owner = $2)"]),
     ("center_newest", &["Index Scan Backward using taskbell_tasks_owner", "(tenant = $1) AND (owner = $2)"]),
@@ -138,9 +136,18 @@ async fn every_statement_of_the_catalogue_is_understood_by_postgres() {
 
 #[tokio::test]
 async fn statements_on_postgres_take_their_indexes_beside_20000_tasks_that_were_counted() {
+    take_their_indexes_beside(Crowd::small()).await;
+}
+
+#[tokio::test]
+async fn statements_on_postgres_take_their_indexes_beside_a_million_ended_and_a_hundred_thousand_waiting() {
+    take_their_indexes_beside(Crowd::large()).await;
+}
+
+async fn take_their_indexes_beside(crowd: Crowd) {
     let f = Fixture::postgres().await;
     let mut c = f.database().connect().await;
-    fill(&f, &mut c).await;
+    fill(&f, &mut c, crowd).await;
     let all = all();
     for (name, parts) in PLANS {
         let (_, text) = all.iter().find(|(n, _)| n == name).unwrap_or_else(|| panic!("no statement {name}"));

@@ -3,6 +3,8 @@
 pub mod api;
 pub mod clock;
 #[allow(dead_code, reason = "the browser tests use it too, and each binary a part of it")]
+pub mod crowd;
+#[allow(dead_code, reason = "the browser tests use it too, and each binary a part of it")]
 pub mod ground;
 pub mod node;
 #[allow(dead_code, reason = "benches share these parts too")]
