@@ -150,7 +150,10 @@ async fn t8_without_redis_as_much_is_finished_and_submits_take_no_longer() {
                     for node in &nodes {
                         until_redis(node, "down").await;
                     }
-                    viewer.submit(json!({"action": "noop"})).await;
+                    let accepted = async || {
+                        (viewer.try_post("/api/v1/tasks", &json!({"action": "noop"})).await.0 == 201).then_some(())
+                    };
+                    eventually("a click is accepted", SOON, accepted).await;
                     let back = Instant::now();
                     proxy.mend();
                     for page in &pages {
