@@ -78,7 +78,7 @@ async fn o1_o3_o6_thirty_drains_under_load_end_in_time_and_use_no_attempt(ground
         server.start_again().await;
     }
     took.sort();
-    println!(
+    eprintln!(
         "{rounds} drains: median {:?}, longest {:?}; {} clicks",
         took[rounds / 2],
         took[rounds - 1],
