@@ -12,6 +12,7 @@ const ELSEWHERE: &[(Code, &str)] = &[
     (Code::BadRequest, "page_rules: a handshake that is none"),
     (Code::TooSlow, "a body takes 30 s to be too slow"),
     (Code::TooManyPolls, "worker: a hundred polls that wait"),
+    (Code::ParentStopped, "store::above: a child of a stopped parent"),
     (Code::FormExpired, "the tests of the pages"),
     (Code::HostRefused, "page_rules: the demo"),
     (Code::Internal, "unit tests of web::error"),

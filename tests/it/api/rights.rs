@@ -219,7 +219,7 @@ async fn a_colleague_sees_numbers_of_a_shared_record_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn packs_are_for_administrators_and_an_unknown_one_is_not_found() {
+async fn packs_are_for_administrators_nodes_for_the_platform_and_an_unknown_pack_is_not_found() {
     let api = Api::start().await;
     let ada = api.caller("ada", Role::Admin).await;
     for (method, path) in ROUTES.iter().filter(|(_, path)| path.contains("/admin/")) {
@@ -229,6 +229,16 @@ async fn packs_are_for_administrators_and_an_unknown_one_is_not_found() {
             assert_eq!((answer.status, answer.code()), (403, "forbidden"), "{method} {path}");
         }
         let status = ask(&ada, method, &path).await.status;
-        assert_eq!(status, if *method == "GET" { 200 } else { 404 }, "{method} {path}");
+        // Nodes serve all tenants, so they are nobody's of one tenant.
+        let expected = if path.ends_with("/nodes") {
+            403
+        } else if *method == "GET" {
+            200
+        } else {
+            404
+        };
+        assert_eq!(status, expected, "{method} {path}");
     }
+    let root = api.with(principal("*", "root", Role::Platform)).await;
+    assert_eq!(root.get("/api/v1/admin/nodes").await.status, 200);
 }
