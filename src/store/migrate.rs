@@ -1,11 +1,17 @@
 //! Migrations: numbered texts, the same numbers and names for all databases, each applied once and remembered with its
 //! checksum. Each step is one transaction; two processes that migrate at once do not hurt each other.
 //!
-//! A database with migrations that this version does not know was made by a newer version; it is refused in words.
+//! # Two versions on one database
+//! While nodes are replaced one by one, the version before runs on the schema of the new one. So a migration *expands*: it adds
+//! tables, indexes, and columns that may be empty or have a default, and takes nothing away that the version before uses. What
+//! is not used by anybody any more is taken away a version later by a migration that *contracts*, whose text begins with
+//! [`CONTRACTS`]. A database with migrations that this version does not know was made by a newer one: as long as they expand, this
+//! version works with it; where one contracts, it is refused in words. A test holds each text against this rule.
 
 use super::{Result, StoreError};
 use async_trait::async_trait;
 use sha2::{Digest, Sha256};
+use std::collections::BTreeSet;
 
 /// Whether to change the database.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,12 +38,30 @@ pub struct Migration {
 }
 
 impl Migration {
-    /// SHA-256 of the text, hex.
+    /// SHA-256 of the text, hex; of one that contracts, its beginning behind a word that says so.
     #[must_use]
     pub fn checksum(&self) -> String {
-        hex::encode(Sha256::digest(self.text.as_bytes()))
+        let mut sum = hex::encode(Sha256::digest(self.text.as_bytes()));
+        if self.contracts() {
+            sum.insert_str(0, CONTRACTED);
+            sum.truncate(CHECKSUM_CHARS);
+        }
+        sum
+    }
+
+    /// Whether a version that does not know it cannot work with what it leaves.
+    #[must_use]
+    pub fn contracts(&self) -> bool {
+        self.text.starts_with(CONTRACTS)
     }
 }
+
+/// How the text of a migration begins that takes something away which an older version uses.
+pub const CONTRACTS: &str = "-- Contracts:";
+/// How the checksum of such a one begins, so that a version that has not got its text knows.
+const CONTRACTED: &str = "contract:";
+/// Characters of a checksum.
+const CHECKSUM_CHARS: usize = 64;
 
 const SQLITE: &[Migration] = &[
     Migration { number: 1, name: "tasks", text: include_str!("../../migrations/sqlite/0001_tasks.sql") },
@@ -99,6 +123,12 @@ impl Migrations {
         Self { steps: POSTGRES_LOGS, table: "taskbell_log_migrations" }
     }
 
+    /// The steps, in order.
+    #[must_use]
+    pub fn steps(&self) -> &'static [Migration] {
+        self.steps
+    }
+
     pub(super) fn table(&self) -> &'static str {
         self.table
     }
@@ -122,13 +152,31 @@ impl Migrations {
         format!("INSERT INTO {} (number, checksum) VALUES ($1, $2)", self.table)
     }
 
-    pub(super) async fn run(&self, target: &mut dyn Target, mode: Mode, told: &mut Told<'_>) -> Result<()> {
-        let applied = target.applied().await?;
-        for (number, checksum) in &applied {
+    /// The names of all indexes that the steps leave.
+    pub(super) fn indexes(&self) -> BTreeSet<String> {
+        let mut names = BTreeSet::new();
+        for line in self.steps.iter().flat_map(|step| step.text.lines()) {
+            let words: Vec<&str> = line.trim_end_matches(';').split_whitespace().collect();
+            match words[..] {
+                ["CREATE", "INDEX", name, ..] | ["CREATE", "UNIQUE", "INDEX", name, ..] => {
+                    names.insert(name.to_owned());
+                }
+                ["DROP", "INDEX", name] => {
+                    names.remove(name);
+                }
+                _ => {}
+            }
+        }
+        names
+    }
+
+    /// The steps that a database lacks which has applied these; or why this version cannot work with it.
+    pub(super) fn judge(&self, applied: &[(i64, String)]) -> Result<Vec<&'static Migration>> {
+        for (number, checksum) in applied {
             match self.steps.iter().find(|m| m.number == *number) {
-                None => {
+                None if checksum.starts_with(CONTRACTED) => {
                     return Err(StoreError::Unavailable(format!(
-                        "the database has migration {number}, which this version does not know: a newer taskbell made it"
+                        "the database has migration {number}, after which this version cannot use it any more: a newer taskbell made it"
                     )));
                 }
                 Some(m) if m.checksum() != *checksum => {
@@ -137,11 +185,18 @@ impl Migrations {
                         m.name
                     )));
                 }
-                Some(_) => {}
+                Some(_) | None => {}
             }
         }
-        let pending: Vec<&Migration> =
-            self.steps.iter().filter(|m| !applied.iter().any(|(n, _)| *n == m.number)).collect();
+        Ok(self.steps.iter().filter(|m| !applied.iter().any(|(n, _)| *n == m.number)).collect())
+    }
+
+    pub(super) async fn run(&self, target: &mut dyn Target, mode: Mode, told: &mut Told<'_>) -> Result<()> {
+        let applied = target.applied().await?;
+        for (number, _) in applied.iter().filter(|(n, _)| !self.steps.iter().any(|m| m.number == *n)) {
+            tracing::info!("the database has migration {number} of a newer version");
+        }
+        let pending = self.judge(&applied)?;
         if mode == Mode::Check && !pending.is_empty() {
             return Err(StoreError::Unavailable(format!(
                 "the database is {} step(s) behind this version: run `taskbell migrate`, or set database.migrate = \"auto\"",

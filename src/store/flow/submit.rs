@@ -122,7 +122,10 @@ impl Placing {
         let mut replaced = Vec::new();
         for claim in &item.keys {
             let Some(row) = self.keys.get(&key_name(item, claim)) else { continue };
-            let Some(holder) = work.get(row.task) else { continue };
+            // A holder that cannot be read was written by a newer version: what it means is not known, and that it holds is.
+            let Some(holder) = work.get(row.task) else {
+                return Ok(Answer::Refused(SubmitRefusal::IdempotencyConflict));
+            };
             let same = row.fingerprint == item.fingerprint;
             match decide(holder, row.keep_ms, same, claim, &item.caller, work.step.now) {
                 Verdict::Free => {}

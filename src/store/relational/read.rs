@@ -11,7 +11,7 @@ use super::super::{
 };
 use super::SqlStore;
 use super::driver::{Driver, Session as _};
-use super::rows::{aged, documents, no_documents, points, understood, usual};
+use super::rows::{aged, documents, no_documents, points, understood, understood_events, usual};
 use super::tx::{SqlTx, named_by_filter, owner_names};
 use crate::core::effect::{Effect, SqlValue};
 use crate::core::ids::{Head, Revision, TaskId};
@@ -221,7 +221,7 @@ impl<D: Driver> Store for SqlStore<D> {
 
     async fn events(&self, id: TaskId, after: i64, limit: usize) -> Result<Vec<TimelineEvent>> {
         let rows = self.driver.rows(&self.driver.statements().events, values![id, after, limit]).await?;
-        rows.into_iter().map(|mut r| row::decode_event(&mut r)).collect()
+        understood_events(rows)
     }
 
     async fn points(&self, id: TaskId) -> Result<Vec<Point>> {

@@ -9,7 +9,7 @@ use crate::core::metric;
 use crate::core::picture::Point;
 use crate::core::retention::End;
 use crate::core::submit::KeyKind;
-use crate::core::task::{State, Task};
+use crate::core::task::{State, Task, TimelineEvent};
 use crate::core::time::Millis;
 use crate::core::view::Documents;
 use metrics::counter;
@@ -17,23 +17,27 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Once;
 
-/// Rows as tasks.
-pub(super) fn tasks(rows: Vec<impl Columns>) -> Result<Vec<Task>> {
-    rows.into_iter().map(|mut r| row::decode(&mut r)).collect()
+/// Rows as tasks, without those that this version does not understand, which a newer one wrote: what others wait for must not
+/// fail with them, and nobody changes them. Counted, and told once.
+pub(super) fn understood(rows: Vec<impl Columns>) -> Result<Vec<Task>> {
+    known(rows, row::decode)
 }
 
-/// The same without those that this version does not understand, which a newer one wrote: what others wait for must not fail
-/// with them, and nobody changes them. Counted, and told once.
-pub(super) fn understood(rows: Vec<impl Columns>) -> Result<Vec<Task>> {
+/// The same of timelines.
+pub(super) fn understood_events(rows: Vec<impl Columns>) -> Result<Vec<TimelineEvent>> {
+    known(rows, row::decode_event)
+}
+
+fn known<C: Columns, T>(rows: Vec<C>, decode: impl Fn(&mut C) -> Result<T>) -> Result<Vec<T>> {
     static TOLD: Once = Once::new();
     let mut found = Vec::with_capacity(rows.len());
     for mut r in rows {
-        match row::decode(&mut r) {
-            Ok(task) => found.push(task),
+        match decode(&mut r) {
+            Ok(one) => found.push(one),
             Err(StoreError::Corrupt(reason)) => {
                 counter!(metric::ROWS_LEFT_OUT).increment(1);
                 TOLD.call_once(|| {
-                    tracing::warn!("Tasks are left out of answers, a newer version may have written them: {reason}")
+                    tracing::warn!("rows are left out of answers, a newer version may have written them: {reason}")
                 });
             }
             Err(other) => return Err(other),

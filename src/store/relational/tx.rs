@@ -9,7 +9,7 @@ use super::super::value::{self, Batch, values};
 use super::super::{Mark, MarkParams, PackRow, RenewLent, RenewParams, Renewed, Result, StoreError};
 use super::driver::Session;
 use super::recall::{Marks, Recall};
-use super::rows::{documents, key_row, no_documents, pack_row, points, renewed, task_ids, tasks, understood, usual};
+use super::rows::{documents, key_row, no_documents, pack_row, points, renewed, task_ids, understood, usual};
 use crate::core::concurrency::KeyUse;
 use crate::core::effect::Effect;
 use crate::core::eta::UnitPrior;
@@ -57,7 +57,9 @@ impl<S: Session> SqlTx<S> {
             }
         }
         if !unknown.is_empty() {
-            loaded.extend(tasks(self.session.rows(&self.statements.tasks_by_id, values![unknown.as_slice()]).await?)?);
+            loaded.extend(understood(
+                self.session.rows(&self.statements.tasks_by_id, values![unknown.as_slice()]).await?,
+            )?);
         }
         Ok(loaded)
     }
@@ -95,7 +97,7 @@ impl<S: Session> Tx for SqlTx<S> {
         if self.recall.knows_one_of(ids) {
             return self.load_known(ids).await;
         }
-        tasks(self.session.rows(&self.statements.lock_tasks, values![ids]).await?)
+        understood(self.session.rows(&self.statements.lock_tasks, values![ids]).await?)
     }
 
     async fn load_free(&mut self, ids: &[TaskId]) -> Result<Vec<Task>> {
@@ -233,7 +235,7 @@ impl<S: Session> Tx for SqlTx<S> {
             Under::Holders => &self.statements.key_holders,
             Under::Waiters => &self.statements.key_waiters,
         };
-        tasks(self.session.rows(statement, values![key.0.as_str(), key.1.as_str(), limit]).await?)
+        understood(self.session.rows(statement, values![key.0.as_str(), key.1.as_str(), limit]).await?)
     }
 
     async fn waited_keys(&mut self, limit: usize) -> Result<Vec<SlotKey>> {

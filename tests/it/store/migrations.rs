@@ -1,16 +1,19 @@
 //! Migrations: a fresh database is the schema of the dump beside this file, the databases agree in their tables and columns,
 //! and a database that does not fit is refused in words and left as it is.
 
+use super::fixture::claim_params;
+use super::words::{click, done, ended};
 use crate::support::postgres::{self, Database};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{AssertSqlSafe, Connection as _, Row as _};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use taskbell::store::migrate::{Mode, Told};
+use taskbell::core::task::State;
+use taskbell::store::migrate::{CONTRACTS, Migration, Migrations, Mode, Told};
 use taskbell::store::postgres::PostgresStore;
 use taskbell::store::sqlite::{SqliteOptions, SqliteStore};
-use taskbell::store::{Store, StoreError};
+use taskbell::store::{Reach, Store, StoreError};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
@@ -161,7 +164,8 @@ macro_rules! migration_suite {
 migration_suite! {
     a_fresh_database_has_the_schema_of_the_dump
     each_step_is_told_once_and_opening_again_changes_nothing
-    a_database_of_a_newer_version_is_refused_in_words
+    a_database_that_a_newer_version_has_expanded_is_opened_as_it_is
+    a_database_that_a_newer_version_has_contracted_is_refused_in_words
     a_migration_with_another_text_is_refused_in_words
     a_database_that_is_behind_is_refused_when_it_is_only_checked
     processes_that_migrate_at_once_do_not_hurt_each_other
@@ -205,13 +209,106 @@ async fn refusal(place: &Place, mode: Mode) -> String {
     place.open(mode).await.err().expect("it is refused").to_string()
 }
 
-async fn a_database_of_a_newer_version_is_refused_in_words(place: Place) {
+async fn a_database_that_a_newer_version_has_expanded_is_opened_as_it_is(place: Place) {
     place.open(Mode::Apply).await.unwrap();
-    place.run("INSERT INTO taskbell_migrations (number, checksum) VALUES (999, 'x')").await;
+    for sql in [
+        "INSERT INTO taskbell_migrations (number, checksum) VALUES (999, '0a1b2c')",
+        "CREATE TABLE taskbell_zz (id TEXT)",
+        "ALTER TABLE taskbell_tasks ADD COLUMN zz_text TEXT",
+        "ALTER TABLE taskbell_tasks ADD COLUMN zz_count BIGINT NOT NULL DEFAULT 7",
+        "ALTER TABLE taskbell_events ADD COLUMN zz_text TEXT",
+        "CREATE INDEX taskbell_zz_tasks ON taskbell_tasks (zz_count, zz_text)",
+    ] {
+        place.run(sql).await;
+    }
+    let before = place.schema().await;
+    for mode in [Mode::Apply, Mode::Check] {
+        let mut told = 0;
+        place.open_telling(mode, &mut |_, _, _| told += 1).await.unwrap();
+        assert_eq!(told, 0);
+    }
+    assert_eq!(place.schema().await, before, "an older version takes nothing back");
+    let store = place.open(Mode::Check).await.unwrap();
+    let item = click();
+    let id = item.id;
+    store.submit(vec![item]).await.unwrap();
+    let claimed = store.claim(claim_params("a", 1)).await.unwrap().answer;
+    assert_eq!((claimed.len(), claimed[0].task.id), (1, id));
+    store.commit(vec![ended(&claimed[0], done())]).await.unwrap();
+    assert_eq!(store.tasks(&Reach::default(), &[id]).await.unwrap()[0].state, State::Succeeded);
+    assert_eq!(store.events(id, 0, 10).await.unwrap().len(), 3);
+}
+
+async fn a_database_that_a_newer_version_has_contracted_is_refused_in_words(place: Place) {
+    place.open(Mode::Apply).await.unwrap();
+    let text = format!("{CONTRACTS} nobody reads zz any more\nDROP TABLE taskbell_zz");
+    let checksum = Migration { number: 999, name: "zz", text: text.leak() }.checksum();
+    assert_eq!(checksum.len(), 64, "the column has room for so much");
+    place.run(&format!("INSERT INTO taskbell_migrations (number, checksum) VALUES (999, '{checksum}')")).await;
     for mode in [Mode::Apply, Mode::Check] {
         let refused = refusal(&place, mode).await;
         assert!(refused.contains("migration 999") && refused.contains("newer taskbell"), "{refused}");
     }
+}
+
+/// The statements of a text, without comments, in capitals, spaces drawn together.
+fn statements(text: &str) -> Vec<String> {
+    let lines = text.lines().map(|line| line.split("--").next().unwrap_or_default());
+    let plain = lines.collect::<Vec<_>>().join(" ").to_uppercase();
+    let drawn = |s: &str| s.split_whitespace().collect::<Vec<_>>().join(" ");
+    plain.split(';').map(drawn).filter(|s| !s.is_empty()).collect()
+}
+
+/// Why the version before could not work on with what a statement leaves.
+fn takes_away(statement: &str) -> Option<&'static str> {
+    const TAKES: [(&str, &str); 6] = [
+        ("DROP TABLE", "a table goes"),
+        (" DROP COLUMN", "a column goes"),
+        (" RENAME ", "a name changes"),
+        (" ALTER COLUMN", "a column changes"),
+        (" ADD CONSTRAINT", "what was allowed is refused"),
+        ("CREATE UNIQUE INDEX", "what was allowed is refused"),
+    ];
+    if let Some((_, why)) = TAKES.iter().find(|(words, _)| statement.contains(words)) {
+        return Some(why);
+    }
+    let adds = statement.starts_with("ALTER TABLE") && statement.contains(" ADD ");
+    let filled = statement.contains("NOT NULL") && !statement.contains("DEFAULT");
+    (adds && filled).then_some("a new column has to be filled by whoever does not know it")
+}
+
+#[test]
+fn a_migration_takes_nothing_away_unless_it_says_so() {
+    for migrations in [Migrations::of_sqlite(), Migrations::of_postgres(), Migrations::of_postgres_logs()] {
+        for step in migrations.steps().iter().filter(|step| !step.contracts()) {
+            for statement in statements(step.text) {
+                let taken = takes_away(&statement);
+                assert!(taken.is_none(), "migration {} ({}): {}: {statement}", step.number, step.name, taken.unwrap());
+            }
+        }
+    }
+    for (statement, fits) in [
+        ("ALTER TABLE t ADD COLUMN a TEXT", true),
+        ("ALTER TABLE t ADD COLUMN a BIGINT NOT NULL DEFAULT 0", true),
+        ("CREATE INDEX i ON t (a)", true),
+        ("DROP INDEX i", true),
+        ("ALTER TABLE t ADD COLUMN a TEXT NOT NULL", false),
+        ("ALTER TABLE t DROP COLUMN a", false),
+        ("ALTER TABLE t RENAME COLUMN a TO b", false),
+        ("ALTER TABLE t ALTER COLUMN a TYPE TEXT", false),
+        ("DROP TABLE t", false),
+        ("CREATE UNIQUE INDEX i ON t (a)", false),
+    ] {
+        assert_eq!(takes_away(statement).is_none(), fits, "{statement}");
+    }
+}
+
+#[test]
+fn the_databases_have_the_same_migrations_without_gaps() {
+    let of = |migrations: Migrations| migrations.steps().iter().map(|s| (s.number, s.name)).collect::<Vec<_>>();
+    let steps = of(Migrations::of_sqlite());
+    assert_eq!(steps, of(Migrations::of_postgres()));
+    assert!(steps.iter().map(|(number, _)| *number).eq(1..=steps.len() as i64), "{steps:?}");
 }
 
 async fn a_migration_with_another_text_is_refused_in_words(place: Place) {

@@ -19,6 +19,7 @@ mod packs;
 mod pictures;
 mod races;
 mod reading;
+mod released;
 mod retention;
 mod slots;
 mod statements;

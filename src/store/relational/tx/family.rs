@@ -5,7 +5,7 @@ use super::super::super::tx::SlotKey;
 use super::super::super::value::values;
 use super::super::super::{Result, StoreError};
 use super::super::driver::Session;
-use super::{SqlTx, task_ids, tasks};
+use super::{SqlTx, task_ids, understood};
 use crate::core::ids::TaskId;
 use crate::core::task::Task;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,15 +13,17 @@ use std::collections::{BTreeMap, BTreeSet};
 impl<S: Session> SqlTx<S> {
     /// Tasks by id, locked without waiting, with the concurrency keys that they hold.
     pub(super) async fn lock_free(&mut self, ids: &[TaskId]) -> Result<Vec<Task>> {
-        let found = tasks(self.session.rows(&self.statements.lock_free_tasks, values![ids]).await?)?;
-        let there = match found.len() {
+        let rows = self.session.rows(&self.statements.lock_free_tasks, values![ids]).await?;
+        let locked = rows.len();
+        let found = understood(rows)?;
+        let there = match locked {
             all if all == ids.len() => all,
             _ => self.session.rows(&self.statements.revisions, values![ids]).await?.len(),
         };
         let held = |t: &Task| t.concurrency.as_ref().map(|c| (t.tenant.clone(), c.key.clone()));
         let keys: BTreeSet<SlotKey> = found.iter().filter(|t| t.slot_held || t.gated).filter_map(held).collect();
         let keys: Vec<SlotKey> = keys.into_iter().collect();
-        if found.len() < there || (!keys.is_empty() && !self.session.locked_elsewhere(&keys).await?.is_empty()) {
+        if locked < there || (!keys.is_empty() && !self.session.locked_elsewhere(&keys).await?.is_empty()) {
             return Err(StoreError::Conflict("a task is being changed at the same time".into()));
         }
         Ok(found)
