@@ -7,6 +7,7 @@
 pub mod accounts;
 mod channel;
 pub mod clock;
+pub mod doctor;
 mod http;
 pub mod lock;
 mod open;

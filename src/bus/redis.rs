@@ -83,6 +83,31 @@ impl Server {
     }
 }
 
+impl Server {
+    /// Sends a word over a channel as nodes name theirs, and waits for it: whether the server answers, and gives the rights.
+    ///
+    /// # Errors
+    /// What is missing, in words and without the address.
+    pub async fn carries_a_word(&self) -> Result<(), String> {
+        let channel = format!("taskbell:doctor:{}", std::process::id());
+        let sent = async {
+            let mut listener = self.0.get_async_pubsub().await?;
+            listener.subscribe(&channel).await?;
+            let mut teller = self.0.get_multiplexed_async_connection().await?;
+            ::redis::cmd("PUBLISH").arg(&channel).arg("?").exec_async(&mut teller).await?;
+            Ok::<bool, RedisError>(listener.on_message().next().await.is_some())
+        };
+        match timeout(2 * PATIENCE, sent).await {
+            Ok(Ok(true)) => Ok(()),
+            Ok(Ok(false)) => Err("the subscription ended".into()),
+            Ok(Err(e)) => Err(match end(&channel, &e) {
+                End::Refused(why) | End::Fault(why) => why,
+            }),
+            Err(_) => Err("it does not answer".into()),
+        }
+    }
+}
+
 fn no_certificate() -> String {
     "`ca` holds no certificate in PEM".to_owned()
 }
@@ -356,19 +381,24 @@ impl Inner {
     }
 
     fn end(&self, e: &RedisError) -> End {
-        let word = e.code().unwrap_or_default();
-        match e.kind() {
-            ErrorKind::Server(ServerErrorKind::NoPerm) => End::Refused(format!(
-                "the user lacks the right to the channel `{}`; ACL SETUSER … +publish +subscribe &taskbell:* gives it",
-                self.channel
-            )),
-            ErrorKind::AuthenticationFailed => End::Refused("the user or the password in redis.url is wrong".into()),
-            ErrorKind::InvalidClientConfig => End::Refused("redis.url is not one that can be connected to".into()),
-            _ if matches!(word, "NOAUTH" | "WRONGPASS") => {
-                End::Refused("the user or the password in redis.url is wrong".into())
-            }
-            _ => End::Fault(e.to_string()),
+        end(&self.channel, e)
+    }
+}
+
+/// What a fault means, and what is missing where the server refuses.
+fn end(channel: &str, e: &RedisError) -> End {
+    let word = e.code().unwrap_or_default();
+    match e.kind() {
+        ErrorKind::Server(ServerErrorKind::NoPerm) => End::Refused(format!(
+            "the user lacks the right to the channel `{}`; ACL SETUSER … +publish +subscribe &taskbell:* gives it",
+            channel
+        )),
+        ErrorKind::AuthenticationFailed => End::Refused("the user or the password in redis.url is wrong".into()),
+        ErrorKind::InvalidClientConfig => End::Refused("redis.url is not one that can be connected to".into()),
+        _ if matches!(word, "NOAUTH" | "WRONGPASS") => {
+            End::Refused("the user or the password in redis.url is wrong".into())
         }
+        _ => End::Fault(e.to_string()),
     }
 }
 

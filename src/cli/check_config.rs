@@ -73,7 +73,7 @@ impl Packs {
 
 /// What keeps `serve` from running this configuration, and what is wrong inside of the scripts, which `serve` would tell
 /// only with the first chunk. The scripts are read and not run.
-fn unrunnable(settings: &Settings, natives: &[&str]) -> Faults {
+pub(super) fn unrunnable(settings: &Settings, natives: &[&str]) -> Faults {
     let mut faults = settings.unrunnable(natives);
     faults.0.extend(settings.not_listed().0);
     for (i, action) in settings.actions.iter().enumerate() {

@@ -7,6 +7,7 @@
 pub mod check_config;
 mod client;
 pub mod conformance;
+pub mod doctor;
 mod follow;
 mod frame;
 pub mod key;
@@ -74,6 +75,7 @@ pub fn main(natives: NativeHandlers) -> ExitCode {
         Command::User(command) => user::run(config, &command),
         Command::Submit(args) => submit::run(&args),
         Command::Watch(args) => watch::run(&args),
+        Command::Doctor => doctor::run(config, &natives.names().iter().map(String::as_str).collect::<Vec<_>>()),
         Command::Ready(server) => ready::run(&server),
         Command::Conformance(args) => conformance::run(&args),
         Command::ScriptWorker => script_worker::run(),
@@ -119,6 +121,9 @@ pub enum Command {
     Migrate,
     /// Check the configuration and every handler, and tell each fault with its key.
     CheckConfig,
+    /// Look the installation over: configuration, database, clock, wake-ups, Redis, files, disks, the public address; a line
+    /// each. Exit status: 0 no fault, 1 a fault.
+    Doctor,
     /// API keys.
     #[command(subcommand)]
     Key(KeyCommand),

@@ -15,6 +15,7 @@ pub mod concurrency;
 pub mod effect;
 pub mod eta;
 pub mod family;
+pub mod finding;
 pub mod hosts;
 pub mod idempotency;
 pub mod ids;

@@ -13,6 +13,7 @@
 mod account_rows;
 pub mod accounts;
 pub mod beside;
+pub mod checkup;
 pub mod error;
 pub mod files;
 pub mod flow;

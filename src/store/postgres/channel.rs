@@ -54,6 +54,14 @@ impl PostgresChannel {
         Ok(PostgresListener(listener))
     }
 
+    /// Whether the server answers.
+    ///
+    /// # Errors
+    /// It does not, or refuses.
+    pub async fn answers(&self) -> Result<()> {
+        self.options.clone().one().await.map(drop)
+    }
+
     async fn known(&self) -> Result<&PostgresOptions> {
         let found_out = async || {
             let mut options = self.options.clone();

@@ -6,6 +6,7 @@
 mod check_config;
 mod client;
 mod conformance;
+mod doctor;
 mod postgres;
 mod scripted;
 mod server;
