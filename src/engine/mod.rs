@@ -146,8 +146,7 @@ impl Inner {
 
     /// The poll with a jitter, so that nodes do not fall in step.
     fn poll_ms(&self) -> u64 {
-        let poll = self.settings.poll_ms as f64;
-        (poll * (0.75 + 0.5 * self.rng.unit())) as u64
+        jittered(self.settings.poll_ms, self.rng.unit())
     }
 
     /// Until the next task is due, if that is sooner than `at_most`, ms. What was due already when the claim looked
@@ -264,6 +263,11 @@ impl Engine {
     }
 }
 
+/// A poll between three and five quarters of its length, by chance from 0 to 1.
+fn jittered(poll_ms: u64, unit: f64) -> u64 {
+    (poll_ms as f64 * (0.75 + 0.5 * unit)) as u64
+}
+
 /// The retry rules of the actions that workers outside run.
 fn retries(catalogue: &Catalogue, rng: &dyn Rng) -> Retries {
     let by_action = catalogue.actions.pulled().map(|action| (action.key.clone(), action.retry)).collect();
@@ -321,4 +325,45 @@ fn start_loops(inner: &Arc<Inner>) -> JoinSet<()> {
     });
     start!("reports", |inner: Arc<Inner>| async move { inner.reports.clone().run().await });
     set
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::rngs::StdRng;
+    use rand::{RngExt as _, SeedableRng as _};
+
+    const NODES: usize = 4;
+    const POLL_MS: u64 = 1_000;
+    const PERIODS: usize = 600;
+
+    /// Four nodes that start at one instant and find nothing to do for ten minutes: in which share of the periods more than
+    /// half of the polls come within one tenth of a second.
+    fn in_step(mut unit: impl FnMut() -> f64) -> f64 {
+        let mut polls: Vec<u64> = Vec::new();
+        for _ in 0..NODES {
+            let mut at = 0;
+            while at < POLL_MS * PERIODS as u64 {
+                at += jittered(POLL_MS, unit());
+                polls.push(at);
+            }
+        }
+        let crowded = |period: &u64| {
+            let within = |bucket: u64| polls.iter().filter(|at| **at / 100 == period * 10 + bucket).count();
+            (0..10).any(|bucket| within(bucket) > NODES / 2)
+        };
+        // The first periods are left out: the nodes have only just begun together.
+        let (first, periods) = (20, PERIODS as u64);
+        (first..periods).filter(crowded).count() as f64 / (periods - first) as f64
+    }
+
+    #[test]
+    fn g7_polls_of_idle_nodes_that_start_together_do_not_fall_into_step() {
+        assert!(in_step(|| 0.5) > 0.9, "without chance they stay together, so this test would see it");
+        for seed in 0..20 {
+            let mut rng = StdRng::seed_from_u64(seed);
+            let share = in_step(|| rng.random());
+            assert!(share < 0.12, "seed {seed}: in {share} of the periods most polls come together");
+        }
+    }
 }
