@@ -390,8 +390,7 @@ fn end(channel: &str, e: &RedisError) -> End {
     let word = e.code().unwrap_or_default();
     match e.kind() {
         ErrorKind::Server(ServerErrorKind::NoPerm) => End::Refused(format!(
-            "the user lacks the right to the channel `{}`; ACL SETUSER … +publish +subscribe &taskbell:* gives it",
-            channel
+            "the user lacks the right to the channel `{channel}`; ACL SETUSER … +publish +subscribe &taskbell:* gives it"
         )),
         ErrorKind::AuthenticationFailed => End::Refused("the user or the password in redis.url is wrong".into()),
         ErrorKind::InvalidClientConfig => End::Refused("redis.url is not one that can be connected to".into()),
