@@ -28,18 +28,37 @@ pub struct BesideReader {
     store: Arc<dyn Store>,
     catalogue: Arc<Catalogue>,
     usual: Mutex<HashMap<(String, String), (Instant, Usual)>>,
-    asks: Mutex<Option<(Instant, Asks)>>,
-    nodes: Mutex<Option<(Instant, Arc<NodeList>)>>,
+    asks: Brief<Asks>,
+    nodes: Brief<NodeList>,
+}
+
+/// A reading that is used again for [`ASKS_FOR`].
+#[derive(Default)]
+struct Brief<T>(Mutex<Option<(Instant, Arc<T>)>>);
+
+impl<T> Brief<T> {
+    /// What was read last, or what is read now where that is too old.
+    async fn or_read(&self, read: impl Future<Output = Result<T>>) -> Result<Arc<T>> {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some((read_at, value)) = kept
+            && read_at.elapsed() < ASKS_FOR
+        {
+            return Ok(value);
+        }
+        let value = Arc::new(read.await?);
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), value.clone()));
+        Ok(value)
+    }
 }
 
 /// When workers last asked, by (tenant, or `*` for all; action).
-type Asks = Arc<BTreeMap<(String, String), Millis>>;
+type Asks = BTreeMap<(String, String), Millis>;
 
 impl BesideReader {
     /// A reader over a store.
     #[must_use]
     pub fn new(store: Arc<dyn Store>, catalogue: Arc<Catalogue>) -> Self {
-        Self { store, catalogue, usual: Mutex::default(), asks: Mutex::default(), nodes: Mutex::default() }
+        Self { store, catalogue, usual: Mutex::default(), asks: Brief::default(), nodes: Brief::default() }
     }
 
     /// What stands beside these tasks for this viewer, by task; each task has an entry.
@@ -170,29 +189,16 @@ impl BesideReader {
 
     /// The nodes; up to [`ASKS_FOR`] old.
     async fn nodes(&self) -> Result<Arc<NodeList>> {
-        let kept = self.nodes.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some((read_at, nodes)) = kept
-            && read_at.elapsed() < ASKS_FOR
-        {
-            return Ok(nodes);
-        }
-        let nodes = Arc::new(self.store.nodes().await?);
-        *self.nodes.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), nodes.clone()));
-        Ok(nodes)
+        self.nodes.or_read(self.store.nodes()).await
     }
 
     /// What workers asked for; up to [`ASKS_FOR`] old.
-    async fn asks(&self) -> Result<Asks> {
-        let kept = self.asks.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some((read_at, asks)) = kept
-            && read_at.elapsed() < ASKS_FOR
-        {
-            return Ok(asks);
-        }
-        let actions: Vec<String> = self.catalogue.actions.pulled().map(|action| action.key.clone()).collect();
-        let asks = Arc::new(self.store.last_asks(&actions).await?);
-        *self.asks.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), asks.clone()));
-        Ok(asks)
+    async fn asks(&self) -> Result<Arc<Asks>> {
+        let read = async {
+            let actions: Vec<String> = self.catalogue.actions.pulled().map(|action| action.key.clone()).collect();
+            self.store.last_asks(&actions).await
+        };
+        self.asks.or_read(read).await
     }
 
     async fn read_holders(
