@@ -17,6 +17,8 @@ mod support;
 
 mod crash_matrix;
 mod crash_soak;
+mod load_held;
+mod power_cuts;
 
 use libtest_mimic::Arguments;
 use std::process::ExitCode;
@@ -26,6 +28,6 @@ fn main() -> ExitCode {
     if std::env::var_os(rig::nodes::NODE).is_some() || std::env::args().nth(1).is_some_and(|a| a == "script-worker") {
         return taskbell::cli::main(rig::ledger::handlers());
     }
-    let tests = [crash_soak::tests(), crash_matrix::tests()];
+    let tests = [crash_soak::tests(), crash_matrix::tests(), load_held::tests(), power_cuts::tests()];
     libtest_mimic::run(&Arguments::from_args(), tests.into_iter().flatten().collect()).exit_code()
 }

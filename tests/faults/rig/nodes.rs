@@ -10,6 +10,7 @@ use crate::support::server::{Server, Spec};
 use serde_json::{Value, json};
 use sqlx::Connection as _;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use taskbell::core::task::State;
@@ -68,8 +69,7 @@ impl Nodes {
 
     /// Clicks until a node has accepted it, each try at the next node; answers the id.
     pub async fn click(&self, key: &str, work: Work, with_receiver: bool) -> String {
-        let params = json!({"chunks": work.chunks, "items": work.items, "pauseMs": work.pause.as_millis() as u64,
-            "receiver": if with_receiver { self.receiver.port() } else { 0 }});
+        let params = params(work, if with_receiver { self.receiver.port() } else { 0 });
         let body = json!({"action": "ledger", "idempotencyKey": key, "params": params});
         let end = Instant::now() + PATIENCE;
         for port in self.ports.iter().cycle() {
@@ -97,6 +97,67 @@ impl Nodes {
         unreachable!("there is a node")
     }
 
+    /// Clicks a series at once, all of which has to be accepted; the nodes take turns.
+    pub async fn click_many(&self, series: &str, numbers: Range<usize>, work: Work) {
+        let params = params(work, 0);
+        let item = |n| json!({"action": "ledger", "idempotencyKey": format!("{series} {n}"), "params": params});
+        let (first, body) = (numbers.start, json!({"items": numbers.map(item).collect::<Vec<_>>()}));
+        let end = Instant::now() + PATIENCE;
+        for port in self.ports.iter().cycle().skip(first) {
+            let url = format!("http://127.0.0.1:{port}/api/v1/tasks/batch");
+            let answer = self.http.post(url).bearer_auth(&self.key).json(&body).send().await.unwrap();
+            let (status, later) = (answer.status().as_u16(), answer.headers().contains_key("retry-after"));
+            let answer: Value = answer.json().await.unwrap();
+            if status == 200 {
+                let mut accepted = self.accepted.lock().unwrap();
+                for (item, asked) in answer["items"].as_array().unwrap().iter().zip(body["items"].as_array().unwrap()) {
+                    let (id, key) = (&item["task"]["id"], &asked["idempotencyKey"]);
+                    let id = id.as_str().unwrap_or_else(|| panic!("{item}"));
+                    accepted.insert(key.as_str().unwrap().to_owned(), id.to_owned());
+                }
+                return;
+            }
+            assert!(matches!(status, 429 | 503) && later && Instant::now() < end, "{status}: {answer}");
+            tokio::time::sleep(AGAIN).await;
+        }
+    }
+
+    /// What each node tells of itself in numbers.
+    pub async fn metrics(&self) -> Vec<String> {
+        let mut texts = Vec::new();
+        for port in &self.ports {
+            let answer = self.http.get(format!("http://127.0.0.1:{port}/metrics")).send().await.unwrap();
+            texts.push(answer.text().await.unwrap());
+        }
+        texts
+    }
+
+    /// Resident memory of each node, bytes.
+    pub async fn memory(&self) -> Vec<u64> {
+        let mut bytes = Vec::new();
+        for server in &self.servers {
+            let status = std::fs::read_to_string(format!("/proc/{}/status", server.lock().await.pid())).unwrap();
+            let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+            bytes.push(line.split_whitespace().next().unwrap().parse::<u64>().unwrap() << 10);
+        }
+        bytes
+    }
+
+    /// Ends all nodes in peace.
+    pub async fn end(&self) {
+        for server in &self.servers {
+            server.lock().await.terminate().await;
+        }
+    }
+
+    /// Starts all that have ended again, with another variable in their environment.
+    pub async fn start_again_with(&self, name: &str, value: &str) {
+        for server in &self.servers {
+            let mut server = server.lock().await;
+            assert!(server.start_again_with(name, value).await, "{}", server.said());
+        }
+    }
+
     /// Waits until no task is unfinished; fails with those that are.
     pub async fn all_ended(&self, limit: Duration) {
         let open = "SELECT COUNT(*) FROM taskbell_tasks WHERE finished_at IS NULL";
@@ -114,9 +175,7 @@ impl Nodes {
     /// Ends the nodes and checks all there is to check: every accepted task is there once and has succeeded, each of its
     /// effects happened once, and the invariants hold. Answers how many leases were lost.
     pub async fn settle(&self, work: Work, with_receiver: bool) -> i64 {
-        for server in &self.servers {
-            server.lock().await.terminate().await;
-        }
+        self.end().await;
         let store = open_beside(&self.ground).await;
         assert_invariants(store.as_ref()).await;
         let tasks = all_tasks(store.as_ref()).await;
@@ -144,9 +203,20 @@ impl Nodes {
         lost
     }
 
-    async fn numbers(&self, sql: &'static str) -> Vec<i64> {
+    /// Runs a statement past the nodes.
+    pub async fn execute(&self, sql: &'static str) {
+        execute(&self.ground, sql).await;
+    }
+
+    /// The whole numbers that a statement answers, read past the nodes.
+    pub async fn numbers(&self, sql: &'static str) -> Vec<i64> {
         self.ground.numbers(FILE, sql).await
     }
+}
+
+/// What a task of the ledger is to do.
+fn params(work: Work, receiver: u16) -> Value {
+    json!({"chunks": work.chunks, "items": work.items, "pauseMs": work.pause.as_millis() as u64, "receiver": receiver})
 }
 
 /// Runs a statement past the nodes.
