@@ -63,6 +63,7 @@ async fn run_chunk(
     may_keep: bool,
 ) -> Option<Claimed> {
     let origin = exchange::origin(&task);
+    engine.running.ends(task.id, task.fencing_token, false);
     let action = engine.catalogue.actions.get(&task.action);
     let cx = Arc::new(context(engine, &task, &documents, origin.clone(), heard));
     let watch = Stopwatch::start();
@@ -76,7 +77,10 @@ async fn run_chunk(
             measure::chunk("lost");
             return None;
         }
-        Called::HandedBack => ChunkEnd::HandedBack,
+        Called::HandedBack => {
+            engine.reports.withdraw(task.id, task.fencing_token);
+            ChunkEnd::HandedBack
+        }
         Called::Answered(outcome) => {
             let outcome = settled(engine, &origin, *outcome);
             let (outcome, clicks) = exchange::with_children(&engine.resolver, &task, outcome, submitted);
@@ -84,6 +88,7 @@ async fn run_chunk(
             ChunkEnd::Answered(Box::new(outcome))
         }
     };
+    engine.running.ends(task.id, task.fencing_token, true);
     let draining = engine.draining();
     let commit = ChunkCommit {
         task: task.id,

@@ -1,4 +1,4 @@
-//! The loops of a node: claim, heartbeat, sweep, listen, clean. Each is supervised: one that breaks down is logged and
+//! The loops of a node: claim, heartbeat, expire, sweep, listen, clean. Each is supervised: one that breaks down is logged and
 //! started again.
 //!
 //! Wake-ups only save time. With all of them lost, work starts within one poll, for the poll asks the database.
@@ -25,6 +25,8 @@ const CLAIM_AT_ONCE: usize = 512;
 const CLAIM_BESIDE: usize = 64;
 /// How often files whose time is over are looked for.
 const CLEAN_EVERY: Duration = Duration::from_secs(60);
+/// A renewal is given up after a third of the lease, and never sooner: a busy database is not one that is gone.
+const LEAST_PATIENCE: Duration = Duration::from_secs(2);
 /// Before a loop that broke down is started again.
 const REST: Duration = Duration::from_secs(1);
 
@@ -119,39 +121,64 @@ async fn fill_places(engine: &Arc<Inner>, after_tenant: &mut Option<String>) -> 
     left
 }
 
-/// Renews the leases of all running chunks in one statement, and hears what was asked of them.
+/// Renews the leases of all running chunks in one statement, and hears what was asked of them. A renewal that nobody answers
+/// is given up while there is time for another one, on another connection.
 pub(super) async fn heartbeat(engine: Arc<Inner>) {
+    let lease_ms = engine.settings.lease_ms.unsigned_abs();
+    let patience = match engine.store.capabilities().single_process {
+        true => Duration::MAX,
+        false => LEAST_PATIENCE.max(Duration::from_millis(lease_ms / 3)),
+    };
+    let mut wait = engine.settings.heartbeat_ms;
     loop {
         engine.pulse.turns("heartbeat", engine.clock.now());
-        tokio::time::sleep(Duration::from_millis(engine.settings.heartbeat_ms)).await;
+        tokio::time::sleep(Duration::from_millis(wait)).await;
+        wait = engine.settings.heartbeat_ms;
         let held = engine.running.held();
+        if held.is_empty() {
+            continue;
+        }
         let asked_at = engine.clock.mono();
-        if !held.is_empty() {
-            let node = engine.settings.node.clone();
-            let params = RenewParams { node, held: held.clone(), lease_ms: engine.settings.lease_ms };
-            match engine.store.renew(params).await {
-                Ok(answers) => {
-                    measure::stale("renewal", answers.iter().filter(|answer| **answer == Renewed::Stale).count());
-                    let lease_end = asked_at + engine.settings.lease_ms.unsigned_abs();
-                    for ((id, token), answer) in held.into_iter().zip(answers) {
-                        match answer {
-                            Renewed::Stale => engine.running.tell(id, Some(token), Told::Lost),
-                            Renewed::Ok => engine.running.renewed(id, token, lease_end),
-                            Renewed::Stop => {
-                                engine.running.renewed(id, token, lease_end);
-                                engine.running.tell(id, Some(token), Told::Stop);
-                            }
+        let node = engine.settings.node.clone();
+        let params = RenewParams { node, held: held.clone(), lease_ms: engine.settings.lease_ms };
+        let Ok(renewed) = tokio::time::timeout(patience, engine.store.renew(params)).await else {
+            tracing::warn!("nobody answers a renewal of leases; work goes on until they end");
+            wait = 0;
+            continue;
+        };
+        match renewed {
+            Ok(answers) => {
+                let (lease_end, mut stale) = (asked_at + lease_ms, 0);
+                for ((id, token), answer) in held.into_iter().zip(answers) {
+                    match answer {
+                        Renewed::Stale => stale += usize::from(engine.running.lost(id, token)),
+                        Renewed::Ok => engine.running.renewed(id, token, lease_end),
+                        Renewed::Stop => {
+                            engine.running.renewed(id, token, lease_end);
+                            engine.running.tell(id, Some(token), Told::Stop);
                         }
                     }
                 }
-                Err(e) => tracing::warn!(error = %e, "leases could not be renewed; work goes on until they end"),
+                measure::stale("renewal", stale);
             }
+            Err(e) => tracing::warn!(error = %e, "leases could not be renewed; work goes on until they end"),
         }
-        let dropped = engine.running.drop_expired(engine.clock.mono());
+    }
+}
+
+/// Drops chunks when their leases end, whatever becomes of renewals: another node may have them by then.
+pub(super) async fn expire(engine: Arc<Inner>) {
+    let beat = engine.settings.heartbeat_ms;
+    loop {
+        let now = engine.clock.mono();
+        let dropped = engine.running.drop_expired(now);
         measure::more(metric::LEASES_ENDED, dropped);
         if dropped > 0 {
             tracing::warn!(dropped, "dropped chunks whose leases ended");
         }
+        // What is entered meanwhile holds for longer than a beat.
+        let wait = engine.running.first_end().map_or(beat, |end| (end - now).min(beat));
+        tokio::time::sleep(Duration::from_millis(wait.max(1))).await;
     }
 }
 

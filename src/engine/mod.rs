@@ -312,6 +312,7 @@ fn start_loops(inner: &Arc<Inner>) -> JoinSet<()> {
     }
     start!("claim", loops::claim);
     start!("heartbeat", loops::heartbeat);
+    start!("expire", loops::expire);
     start!("sweep", loops::sweep);
     start!("clean", loops::clean);
     start!("retention", retention::retain);

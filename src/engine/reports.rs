@@ -13,6 +13,7 @@ use crate::core::progress::Reported;
 use crate::core::time::{Clock, Mono};
 use crate::store::{Report, Store};
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -26,6 +27,8 @@ struct Waiting {
     token: FencingToken,
     report: Option<Reported>,
     stored_at: Option<Mono>,
+    /// Whether the end of the chunk is being written: a report that it overtakes is no stranger's.
+    ends: Arc<AtomicBool>,
 }
 
 /// The newest reports.
@@ -51,10 +54,13 @@ impl ReportBook {
     /// Takes a report; never waits.
     pub fn take(&self, id: TaskId, token: FencingToken, report: Reported) {
         let mut waiting = self.waiting();
-        let entry = waiting.entry(id).or_insert(Waiting { token, report: None, stored_at: None });
+        let entry =
+            waiting.entry(id).or_insert_with(|| Waiting { token, report: None, stored_at: None, ends: Arc::default() });
         // What an owner before reported is not this one's to build on.
         let older = entry.report.take().filter(|_| entry.token == token);
-        entry.token = token;
+        if entry.token != token || entry.ends.load(Ordering::Relaxed) {
+            (entry.token, entry.ends) = (token, Arc::default());
+        }
         entry.report = Some(match older {
             Some(older) => report.over(older),
             None => report,
@@ -65,7 +71,10 @@ impl ReportBook {
 
     /// What still waits of a chunk that commits now.
     pub fn withdraw(&self, id: TaskId, token: FencingToken) -> Option<Reported> {
-        self.waiting().get_mut(&id).filter(|w| w.token == token).and_then(|w| w.report.take())
+        let mut waiting = self.waiting();
+        let entry = waiting.get_mut(&id).filter(|w| w.token == token)?;
+        entry.ends.store(true, Ordering::Relaxed);
+        entry.report.take()
     }
 
     /// Forgets a task that does not run here any more.
@@ -73,8 +82,8 @@ impl ReportBook {
         self.waiting().remove(&id);
     }
 
-    /// The reports that are due, and when the next one is.
-    fn due(&self, now: Mono) -> (Vec<Report>, Option<u64>) {
+    /// The reports that are due, each with whether its chunk ends meanwhile, and when the next one is.
+    fn due(&self, now: Mono) -> (Vec<(Report, Arc<AtomicBool>)>, Option<u64>) {
         let (mut due, mut next_ms) = (Vec::new(), None::<u64>);
         let mut waiting = self.waiting();
         waiting.retain(|_, w| w.report.is_some() || w.stored_at.is_none_or(|at| now - at < FORGET_MS));
@@ -84,10 +93,10 @@ impl ReportBook {
                 next_ms = Some(next_ms.map_or(waits_ms, |n| n.min(waits_ms)));
             } else if let Some(report) = w.report.take() {
                 w.stored_at = Some(now);
-                due.push(Report { task: *id, token: w.token, report });
+                due.push((Report { task: *id, token: w.token, report }, w.ends.clone()));
             }
         }
-        due.sort_unstable_by_key(|r| r.task);
+        due.sort_unstable_by_key(|(r, _)| r.task);
         (due, next_ms)
     }
 
@@ -96,11 +105,14 @@ impl ReportBook {
         loop {
             let (due, next_ms) = self.due(self.clock.mono());
             if !due.is_empty() {
+                let (due, ends): (Vec<_>, Vec<_>) = due.into_iter().unzip();
                 match self.store.report(due).await {
                     Ok(written) => {
                         let stored = announce(&self.bus, &self.wake, written);
-                        let stale = stored.iter().filter(|stored| !**stored).count();
-                        measure::more(metric::REPORTS, stored.len() - stale);
+                        measure::more(metric::REPORTS, stored.iter().filter(|stored| **stored).count());
+                        let lost =
+                            |(stored, ends): &(&bool, &Arc<AtomicBool>)| !**stored && !ends.load(Ordering::Relaxed);
+                        let stale = stored.iter().zip(&ends).filter(lost).count();
                         measure::stale("report", stale);
                     }
                     // Lost reports are healed by the next one and by the commit.

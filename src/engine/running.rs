@@ -25,7 +25,16 @@ pub enum Told {
 struct Place {
     token: FencingToken,
     lease_end: Mono,
+    /// Whether the end of the chunk is being written, which may give the lease up.
+    ends: bool,
     told: watch::Sender<Told>,
+}
+
+impl Place {
+    /// Whether nobody has told the chunk yet that it is lost.
+    fn goes_on(&self) -> bool {
+        *self.told.borrow() < Told::Lost
+    }
 }
 
 /// The chunks under way on a node.
@@ -43,7 +52,7 @@ impl Running {
     /// Takes a place for a claimed chunk; answers where it hears what it is told.
     pub fn enter(&self, id: TaskId, token: FencingToken, lease_end: Mono) -> watch::Receiver<Told> {
         let (told, heard) = watch::channel(Told::GoOn);
-        self.places().insert(id, Place { token, lease_end, told });
+        self.places().insert(id, Place { token, lease_end, ends: false, told });
         heard
     }
 
@@ -86,6 +95,23 @@ impl Running {
         self.places().get(&id).is_some_and(|p| p.token == token && p.lease_end > now)
     }
 
+    /// The end of a chunk is being written, or the next one under the same lease begins.
+    pub fn ends(&self, id: TaskId, token: FencingToken, ends: bool) {
+        if let Some(place) = self.places().get_mut(&id).filter(|p| p.token == token) {
+            place.ends = ends;
+        }
+    }
+
+    /// The database knows no lease of ours any more. Answers whether it was lost: an end that is being written may have given
+    /// it up, and is told itself where it comes too late.
+    pub fn lost(&self, id: TaskId, token: FencingToken) -> bool {
+        let lost = self.places().get(&id).is_some_and(|p| p.token == token && !p.ends);
+        if lost {
+            self.tell(id, Some(token), Told::Lost);
+        }
+        lost
+    }
+
     /// A lease was lengthened.
     pub fn renewed(&self, id: TaskId, token: FencingToken, lease_end: Mono) {
         if let Some(place) = self.places().get_mut(&id).filter(|p| p.token == token) {
@@ -123,10 +149,15 @@ impl Running {
         }
     }
 
+    /// When the first lease ends of a chunk that goes on; `None` where there is none.
+    pub fn first_end(&self) -> Option<Mono> {
+        self.places().values().filter(|p| p.goes_on()).map(|p| p.lease_end).min()
+    }
+
     /// Drops chunks whose lease has ended by our own clock; answers how many.
     pub fn drop_expired(&self, now: Mono) -> usize {
-        let expired: Vec<_> =
-            self.places().iter().filter(|(_, p)| p.lease_end <= now).map(|(id, p)| (*id, p.token)).collect();
+        let ended = |p: &Place| p.lease_end <= now && p.goes_on();
+        let expired: Vec<_> = self.places().iter().filter(|(_, p)| ended(p)).map(|(id, p)| (*id, p.token)).collect();
         for (id, token) in &expired {
             self.tell(*id, Some(*token), Told::Lost);
         }
@@ -146,3 +177,38 @@ pub async fn hears(heard: &watch::Receiver<Told>, at_least: Told) -> Told {
 
 /// The table, shared.
 pub type SharedRunning = Arc<Running>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one() -> (Running, TaskId, FencingToken, watch::Receiver<Told>) {
+        let (running, id, token) = (Running::default(), TaskId::new(), FencingToken(3));
+        let heard = running.enter(id, token, Mono(100));
+        (running, id, token, heard)
+    }
+
+    #[test]
+    fn a_chunk_is_dropped_once_when_its_lease_ends_and_not_before() {
+        let (running, id, token, heard) = one();
+        assert_eq!(running.first_end(), Some(Mono(100)));
+        running.renewed(id, token, Mono(200));
+        // An answer that comes late shortens nothing.
+        running.renewed(id, token, Mono(150));
+        assert_eq!((running.first_end(), running.drop_expired(Mono(199))), (Some(Mono(200)), 0));
+        assert_eq!((running.drop_expired(Mono(200)), *heard.borrow()), (1, Told::Lost));
+        assert_eq!((running.drop_expired(Mono(201)), running.first_end()), (0, None));
+    }
+
+    #[test]
+    fn a_renewal_that_an_end_of_ours_overtook_is_no_lost_lease() {
+        let (running, id, token, heard) = one();
+        running.ends(id, token, true);
+        assert!(!running.lost(id, token) && *heard.borrow() == Told::GoOn, "its end is being written");
+        running.ends(id, token, false);
+        assert!(!running.lost(id, FencingToken(2)), "that was an earlier claim");
+        assert!(running.lost(id, token) && *heard.borrow() == Told::Lost);
+        running.leave(id, token);
+        assert!(!running.lost(id, token), "it has ended");
+    }
+}

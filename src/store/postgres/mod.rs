@@ -11,6 +11,7 @@
 mod channel;
 mod connect;
 mod fault;
+mod held;
 mod migrator;
 mod outdated;
 mod values;
@@ -35,10 +36,11 @@ use async_trait::async_trait;
 use connect::Clock;
 pub(super) use fault::fault;
 use fault::{at_begin, takes_no_writes};
+use held::Held;
 use outdated::Outdated;
 use sqlx::postgres::{PgArguments, PgPool, PgRow};
 use sqlx::query::Query;
-use sqlx::{AssertSqlSafe, Postgres, Row as _, Transaction};
+use sqlx::{AssertSqlSafe, Postgres, Row as _};
 use std::sync::Arc;
 
 /// A store on a PostgreSQL database.
@@ -78,20 +80,26 @@ impl PostgresDriver {
         Ok(Self { pool: options.pool_of(outdated.clone())?, outdated, options: options.clone() })
     }
 
+    /// A connection for a single question.
+    async fn held(&self) -> Result<Held> {
+        Held::of(&self.pool, &self.outdated).await.map_err(fault)
+    }
+
     async fn begin_by(&self, how: &'static str) -> Result<PostgresSession> {
-        let begun = self.pool.begin_with(how).await.map_err(|e| {
+        let mut held = self.held().await?;
+        held.begin(how).await.map_err(|e| {
             if takes_no_writes(&e) {
                 self.outdated.note();
             }
             at_begin(e)
-        });
-        Ok(PostgresSession { tx: begun?, clock: self.options.clock(), keeps: !self.options.pooled })
+        })?;
+        Ok(PostgresSession { held, clock: self.options.clock(), keeps: !self.options.pooled })
     }
 }
 
 /// A transaction.
 pub struct PostgresSession {
-    tx: Transaction<'static, Postgres>,
+    held: Held,
     clock: Clock,
     /// Whether statements stay prepared.
     keeps: bool,
@@ -111,17 +119,20 @@ impl Session for PostgresSession {
         if let Some(held) = self.clock.held() {
             return Ok(held);
         }
-        let row = self.statement(&POSTGRES.now, bind![]).fetch_one(&mut *self.tx).await.map_err(fault)?;
+        let question = self.statement(&POSTGRES.now, bind![]);
+        let row = self.held.ask(|connection| question.fetch_one(connection)).await.map_err(fault)?;
         Ok(self.clock.shifted(row.try_get(0).map_err(fault)?))
     }
 
     async fn rows(&mut self, sql: &'static str, values: Vec<Value>) -> Result<Vec<Cells<PgRow>>> {
-        let rows = self.statement(sql, values).fetch_all(&mut *self.tx).await.map_err(fault)?;
+        let question = self.statement(sql, values);
+        let rows = self.held.ask(|connection| question.fetch_all(connection)).await.map_err(fault)?;
         Ok(Cells::of(rows, fault))
     }
 
     async fn run(&mut self, sql: &'static str, values: Vec<Value>) -> Result<u64> {
-        let done = self.statement(sql, values).execute(&mut *self.tx).await.map_err(fault)?;
+        let question = self.statement(sql, values);
+        let done = self.held.ask(|connection| question.execute(connection)).await.map_err(fault)?;
         Ok(done.rows_affected())
     }
 
@@ -135,7 +146,7 @@ impl Session for PostgresSession {
             for row in &effect.rows {
                 let (sql, values) = values::of_business(effect.sql, row);
                 let query = sqlx::query_with(AssertSqlSafe(sql), values).persistent(self.keeps);
-                query.execute(&mut *self.tx).await.map_err(fault)?;
+                self.held.ask(|connection| query.execute(connection)).await.map_err(fault)?;
             }
         }
         Ok(())
@@ -161,7 +172,7 @@ impl Session for PostgresSession {
     }
 
     async fn commit(self) -> Result<()> {
-        self.tx.commit().await.map_err(fault)
+        self.held.commit().await.map_err(fault)
     }
 }
 
@@ -185,7 +196,8 @@ impl Driver for PostgresDriver {
         if self.options.pooled {
             return self.look().await?.now().await;
         }
-        let row = sqlx::query(POSTGRES.now.as_str()).fetch_one(&self.pool).await.map_err(fault)?;
+        let question = sqlx::query(POSTGRES.now.as_str());
+        let row = self.held().await?.ask(|connection| question.fetch_one(connection)).await.map_err(fault)?;
         let clock = self.options.clock();
         Ok(clock.held().unwrap_or(clock.shifted(row.try_get(0).map_err(fault)?)))
     }
@@ -212,18 +224,16 @@ impl Driver for PostgresDriver {
         if self.options.pooled {
             return self.look().await?.rows(sql, values).await;
         }
-        let rows = sqlx::query_with(sql, values::bound(values)).fetch_all(&self.pool).await.map_err(fault)?;
+        let question = sqlx::query_with(sql, values::bound(values));
+        let rows = self.held().await?.ask(|connection| question.fetch_all(connection)).await.map_err(fault)?;
         Ok(Cells::of(rows, fault))
     }
 
     async fn query(&self, sql: &'static str, bind: Vec<SqlValue>) -> Result<Vec<Vec<SqlValue>>> {
         let (sql, bound) = values::of_business(sql, &bind);
         let query = sqlx::query_with(AssertSqlSafe(sql), bound).persistent(!self.options.pooled);
-        let rows = if self.options.pooled {
-            query.fetch_all(&mut *self.look().await?.tx).await
-        } else {
-            query.fetch_all(&self.pool).await
-        };
+        let mut held = if self.options.pooled { self.look().await?.held } else { self.held().await? };
+        let rows = held.ask(|connection| query.fetch_all(connection)).await;
         rows.map_err(fault)?.iter().map(values::business_row).collect()
     }
 }

@@ -21,6 +21,7 @@ mod races;
 mod reading;
 mod released;
 mod retention;
+mod silent_lines;
 mod slots;
 mod statements;
 mod statements_postgres;

@@ -1,14 +1,16 @@
-//! A small TCP proxy before a server: it can be cut, stalled and mended, and counts requests by path.
+//! A small TCP proxy before a server of any protocol: it can be cut, reset, stalled, lossy, slow and mended, and counts requests
+//! by path where they are HTTP.
 //!
-//! Cut means: open connections end at once, and new ones are closed as soon as they come. Stalled means: nothing passes in
-//! either direction, and nobody is told. Requests are read from the bytes that pass, up to an upgrade or to what is no
-//! request at all; the bytes themselves are not touched.
+//! What can be wrong with the line is a [`Line`]. Bytes that are lost are gone for good: a connection that lost some passes
+//! nothing any more in that direction, even when the line is mended, and neither side is told (half-open). Requests are read
+//! from the bytes that pass, up to an upgrade or to what is no request at all; the bytes themselves are not touched.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::tcp::{ReadHalf, WriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -17,11 +19,41 @@ use tokio::task::JoinHandle;
 const HEAD_BYTES: usize = 64 * 1024;
 
 /// What becomes of the bytes.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Line {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Line {
+    /// They pass.
     Whole,
+    /// They wait in both directions, and nobody is told.
     Stalled,
+    /// Open connections end at once, and new ones are closed as soon as they come.
     Cut,
+    /// The same, with a reset and not with an end.
+    Reset,
+    /// They are lost in both directions.
+    Lost,
+    /// Those to the server are lost.
+    RequestsLost,
+    /// Those to the client are lost.
+    RepliesLost,
+    /// Those to the server pass, and the first that would come back ends the connection.
+    RepliesCut,
+}
+
+/// Which way bytes go.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    ToServer,
+    ToClient,
+}
+
+impl Line {
+    fn is_cut(self) -> bool {
+        matches!(self, Self::Cut | Self::Reset)
+    }
+
+    fn loses(self, way: Way) -> bool {
+        self == Self::Lost || self == if way == Way::ToServer { Self::RequestsLost } else { Self::RepliesLost }
+    }
 }
 
 /// A running proxy.
@@ -29,6 +61,7 @@ pub struct Proxy {
     port: u16,
     server: Arc<AtomicU16>,
     line: watch::Sender<Line>,
+    delay_ms: Arc<AtomicU64>,
     seen: Arc<Mutex<BTreeMap<String, usize>>>,
     refused: Arc<Mutex<Vec<String>>>,
     accepting: JoinHandle<()>,
@@ -44,8 +77,9 @@ impl Proxy {
         let refused = Arc::new(Mutex::new(Vec::new()));
         let notes = Notes { seen: seen.clone(), refused: refused.clone() };
         let server = Arc::new(AtomicU16::new(server));
-        let accepting = tokio::spawn(accept(listener, server.clone(), line.clone(), notes));
-        Self { port, server, line, seen, refused, accepting }
+        let delay_ms = Arc::<AtomicU64>::default();
+        let accepting = tokio::spawn(accept(listener, server.clone(), line.clone(), delay_ms.clone(), notes));
+        Self { port, server, line, delay_ms, seen, refused, accepting }
     }
 
     /// Where it listens.
@@ -58,9 +92,19 @@ impl Proxy {
         format!("http://127.0.0.1:{}", self.port)
     }
 
+    /// Makes the line so.
+    pub fn becomes(&self, line: Line) {
+        self.line.send_replace(line);
+    }
+
     /// Cuts every connection and lets no new one through.
     pub fn cut(&self) {
-        self.line.send_replace(Line::Cut);
+        self.becomes(Line::Cut);
+    }
+
+    /// Lets bytes take so much longer, in each direction.
+    pub fn delay(&self, by: Duration) {
+        self.delay_ms.store(u64::try_from(by.as_millis()).unwrap(), Ordering::SeqCst);
     }
 
     /// Leads new connections to the server at another port; those that are open stay where they are.
@@ -70,12 +114,12 @@ impl Proxy {
 
     /// Holds back whatever comes, without a word to anybody.
     pub fn stall(&self) {
-        self.line.send_replace(Line::Stalled);
+        self.becomes(Line::Stalled);
     }
 
     /// Lets connections through again.
     pub fn mend(&self) {
-        self.line.send_replace(Line::Whole);
+        self.becomes(Line::Whole);
     }
 
     /// Ends every connection on which one of these paths is asked for, as a proxy does that knows no WebSocket; none: all pass.
@@ -96,42 +140,79 @@ impl Drop for Proxy {
     }
 }
 
-async fn accept(listener: TcpListener, server: Arc<AtomicU16>, line: watch::Sender<Line>, notes: Notes) {
+async fn accept(
+    listener: TcpListener,
+    server: Arc<AtomicU16>,
+    line: watch::Sender<Line>,
+    delay_ms: Arc<AtomicU64>,
+    notes: Notes,
+) {
     loop {
         let (client, _) = listener.accept().await.unwrap();
         let (mut cut, notes, lines) = (line.subscribe(), notes.clone(), [line.subscribe(), line.subscribe()]);
-        if *cut.borrow() == Line::Cut {
+        let now = *cut.borrow();
+        if now.is_cut() {
+            if now == Line::Reset {
+                client.set_zero_linger().unwrap();
+            }
             continue;
         }
-        let server = server.load(Ordering::SeqCst);
+        let (server, delay_ms) = (server.load(Ordering::SeqCst), delay_ms.clone());
         tokio::spawn(async move {
             let Ok(upstream) = TcpStream::connect(("127.0.0.1", server)).await else { return };
-            let ((from_client, to_client), (from_server, to_server)) = (client.into_split(), upstream.into_split());
-            let [to_the_server, to_the_client] = lines;
-            tokio::select! {
-                () = copy(from_client, to_server, to_the_server, |bytes, requests| requests.read(bytes, &notes)) => {}
-                () = copy(from_server, to_client, to_the_client, |_, _| true) => {}
-                _ = cut.wait_for(|line| *line == Line::Cut) => {}
+            let (mut client, mut upstream) = (client, upstream);
+            {
+                let ((from_client, to_client), (from_server, to_server)) = (client.split(), upstream.split());
+                let [to_the_server, to_the_client] = lines.map(|line| Wire { line, delay_ms: delay_ms.clone() });
+                tokio::select! {
+                    () = to_the_server.copy(from_client, to_server, Way::ToServer, |b, requests| requests.read(b, &notes)) => {}
+                    () = to_the_client.copy(from_server, to_client, Way::ToClient, |_, _| true) => {}
+                    _ = cut.wait_for(|line| line.is_cut()) => {}
+                }
+            }
+            if *cut.borrow() == Line::Reset {
+                let _ = (client.set_zero_linger(), upstream.set_zero_linger());
             }
         });
     }
 }
 
-async fn copy(
-    mut from: OwnedReadHalf,
-    mut to: OwnedWriteHalf,
-    mut line: watch::Receiver<Line>,
-    look: impl Fn(&[u8], &mut Requests) -> bool,
-) {
-    let mut requests = Requests::default();
-    let mut buffer = vec![0; 64 * 1024];
-    while let Ok(count @ 1..) = from.read(&mut buffer).await {
-        if !look(&buffer[..count], &mut requests) {
-            return;
+/// One direction of one connection.
+struct Wire {
+    line: watch::Receiver<Line>,
+    delay_ms: Arc<AtomicU64>,
+}
+
+impl Wire {
+    async fn copy(
+        mut self,
+        mut from: ReadHalf<'_>,
+        mut to: WriteHalf<'_>,
+        way: Way,
+        look: impl Fn(&[u8], &mut Requests) -> bool,
+    ) {
+        let (mut requests, mut lost) = (Requests::default(), false);
+        let mut buffer = vec![0; 64 * 1024];
+        while let Ok(count @ 1..) = from.read(&mut buffer).await {
+            if !look(&buffer[..count], &mut requests) {
+                return;
+            }
+            let delay = Duration::from_millis(self.delay_ms.load(Ordering::SeqCst));
+            if !delay.is_zero() {
+                tokio::time::sleep(delay).await;
+            }
+            let Ok(line) = self.line.wait_for(|line| *line != Line::Stalled).await.map(|line| *line) else { return };
+            if line == Line::RepliesCut && way == Way::ToClient {
+                return;
+            }
+            lost |= line.loses(way);
+            if !lost && to.write_all(&buffer[..count]).await.is_err() {
+                return;
+            }
         }
-        let open = line.wait_for(|line| *line == Line::Whole).await.is_ok();
-        if !open || to.write_all(&buffer[..count]).await.is_err() {
-            return;
+        if lost {
+            // The end is lost as well.
+            std::future::pending().await
         }
     }
 }

@@ -1,0 +1,81 @@
+//! A connection in use. What is asked on it is waited for only so long, and it goes back to its pool within a limit or not at
+//! all.
+//!
+//! A pool asks what comes back whether it still answers, and waits for that without an end: where a line is cut without a word
+//! between an answer and that question, the pool would be one connection short for good. So a connection that is not back in
+//! time is dropped, and its place in the pool is free.
+
+use super::outdated::Outdated;
+use sqlx::pool::PoolConnection;
+use sqlx::postgres::{PgConnection, PgPool};
+use sqlx::{Error, Postgres};
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The longest that a connection may take to come back: to undo what is open on it, and to say that it lives.
+const BACK_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A connection that is given back when the value is dropped; a transaction that is open on it then never was.
+pub(super) struct Held {
+    /// There until it is given back.
+    connection: Option<PoolConnection<Postgres>>,
+    /// Whether a transaction may be open.
+    open: bool,
+    outdated: Arc<Outdated>,
+}
+
+impl Held {
+    /// Takes a connection out of a pool, which waits for one no longer than its own limit.
+    pub(super) async fn of(pool: &PgPool, outdated: &Arc<Outdated>) -> Result<Self, Error> {
+        Ok(Self { connection: Some(pool.acquire().await?), open: false, outdated: outdated.clone() })
+    }
+
+    fn connection(&mut self) -> &mut PgConnection {
+        self.connection.as_mut().expect("it is given back when this value is dropped")
+    }
+
+    /// Asks something on it, and waits for the answer only so long.
+    pub(super) async fn ask<'h, T, F>(
+        &'h mut self,
+        question: impl FnOnce(&'h mut PgConnection) -> F,
+    ) -> Result<T, Error>
+    where
+        F: Future<Output = Result<T, Error>>,
+    {
+        let outdated = self.outdated.clone();
+        outdated.answer(question(self.connection())).await
+    }
+
+    /// Begins a transaction by this statement.
+    pub(super) async fn begin(&mut self, how: &'static str) -> Result<(), Error> {
+        // An answer that nobody waited for may have begun one all the same.
+        self.open = true;
+        self.ask(|connection| sqlx::raw_sql(how).execute(connection)).await.map(drop)
+    }
+
+    /// Makes what was written since its begin last.
+    pub(super) async fn commit(mut self) -> Result<(), Error> {
+        self.ask(|connection| sqlx::raw_sql("COMMIT").execute(connection)).await?;
+        self.open = false;
+        Ok(())
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Some(connection) = self.connection.take() {
+            tokio::spawn(give_back(connection, self.open));
+        }
+    }
+}
+
+async fn give_back(mut connection: PoolConnection<Postgres>, open: bool) {
+    let undone = async { !open || sqlx::raw_sql("ROLLBACK").execute(&mut *connection).await.is_ok() };
+    if tokio::time::timeout(BACK_TIMEOUT, undone).await == Ok(true) {
+        // What is not back in time is dropped with this future.
+        let _ = tokio::time::timeout(BACK_TIMEOUT, connection.return_to_pool()).await;
+    } else {
+        drop(connection.detach());
+    }
+}
