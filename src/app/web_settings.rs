@@ -38,5 +38,6 @@ pub(super) fn of(loaded: &Loaded) -> Result<WebSettings, StartError> {
         allowed_origins: settings.server.allowed_origins.clone(),
         insecure_http: settings.server.insecure_http,
         trusted_proxies: settings.server.trusted_proxies.clone(),
+        keep: settings.retention.keep,
     })
 }

@@ -8,7 +8,7 @@ use super::task::State;
 use super::time::Millis;
 
 /// How long what is kept; each from the end of the task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Keep {
     /// Tasks that succeeded, ms.
     pub succeeded_ms: i64,

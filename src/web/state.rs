@@ -8,6 +8,7 @@ use crate::core::ids::TaskId;
 use crate::core::pack::PackBoard;
 use crate::core::principal::Principal;
 use crate::core::resolve::Resolver;
+use crate::core::retention::Keep;
 use crate::core::task::Task;
 use crate::core::time::Clock;
 use crate::core::view::{Beside, Catalogue, Documents, Lens, TaskDetail, TaskSummary};
@@ -39,6 +40,8 @@ pub struct WebSettings {
     pub trusted_proxies: Vec<IpNet>,
     /// Issuers whose tokens are taken.
     pub issuers: Issuers,
+    /// How long ended tasks are kept, which the list says.
+    pub keep: Keep,
 }
 
 /// The parts.

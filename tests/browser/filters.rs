@@ -123,9 +123,10 @@ async fn pages_go_by_cursor_and_tell_how_long_tasks_stay(stage: &Stage) {
     client.submit(playing(1, "later still")).await;
     stage.until(LIMIT, "document.querySelector('.tb-fresh:not([hidden])')?.textContent === '1 new task'").await;
     assert_eq!(ids(stage.eval(IDS).await), second, "nothing pushes in on another page");
-    for (language, kept) in
-        [("en", "Tasks stay here until they are deleted."), ("zh-CN", "任务会一直保留在这里，直到被删除。")]
-    {
+    for (language, kept) in [
+        ("en", "Ended tasks are kept here: succeeded 30 days, failed 90 days, cancelled 90 days."),
+        ("zh-CN", "任务结束后在此保留：已完成 30 天，失败 90 天，已取消 90 天。"),
+    ] {
         stage.speak(language).await;
         stage.open("/notifications").await;
         assert_eq!(stage.eval("document.querySelector('.pager').firstElementChild.textContent").await, kept);

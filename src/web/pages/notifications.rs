@@ -9,6 +9,7 @@ use super::words::grouped;
 use super::{html, way_back};
 use crate::core::ids::Head;
 use crate::core::principal::Principal;
+use crate::core::retention::Keep;
 use crate::core::task::{RecordRef, State as TaskState};
 use crate::core::view::TaskSummary;
 use crate::store::{ListParams, Mark, MarkFilter, MarkParams, Reach};
@@ -190,6 +191,20 @@ pub struct NotificationsPage<'a> {
     pub list_json: ScriptJson,
     /// When the page was read.
     pub updated: When,
+    /// How long ended tasks stay.
+    pub kept: String,
+}
+
+/// How long ended tasks stay in the list, by their outcome.
+#[must_use]
+pub fn kept(page: &Shell, keep: &Keep) -> String {
+    let for_ms = |ms| page.watch.days(ms).into();
+    let args = [
+        ("succeeded", for_ms(keep.succeeded_ms)),
+        ("failed", for_ms(keep.failed_ms)),
+        ("cancelled", for_ms(keep.cancelled_ms)),
+    ];
+    page.w.fill("list.kept", &args)
 }
 
 /// The rows of some tasks, newest first, in their groups and folded; `more` = older pages go on.
@@ -240,6 +255,7 @@ pub async fn show(
         mark_read: shell.w.count("list.mark_read", i64::try_from(unread.count).expect("a mark touches few")),
         unread,
         updated: shell.watch.at(shell.watch.now()),
+        kept: kept(&shell, &state.settings.keep),
         groups: in_groups(&shell, &tasks.items, tasks.next.is_some()),
         list_json: script_json(&json!({"items": tasks.items, "more": tasks.next.is_some()})),
         next: tasks.next,

@@ -3,7 +3,7 @@
 use super::buttons::{ButtonsPage, Refused};
 use super::error::ErrorPage;
 use super::login::LoginPage;
-use super::notifications::{Filter, NotificationsPage, Unread, chips, in_groups};
+use super::notifications::{Filter, NotificationsPage, Unread, chips, in_groups, kept};
 use super::record::RecordPage;
 use super::row::Row;
 use super::shell::Shell;
@@ -15,6 +15,7 @@ use crate::core::budget::Budgets;
 use crate::core::eta::{Basis, Confidence, Eta, EtaState};
 use crate::core::ids::{FencingToken, Revision, TaskId};
 use crate::core::principal::{Principal, Role, Scope};
+use crate::core::retention::Keep;
 use crate::core::retry::RetryPolicy;
 use crate::core::task::{ErrorKind, FailedAttempt, RecordRef, Rows, State, TaskError, TimelineEvent, WaitReason};
 use crate::core::time::Millis;
@@ -29,6 +30,7 @@ use std::collections::{BTreeMap, HashMap};
 mod fold;
 
 const NOW: Millis = Millis(1_795_968_000_000);
+const KEEP: Keep = Keep { succeeded_ms: 86_400_000, failed_ms: 90 * 86_400_000, cancelled_ms: 129_600_000, logs_ms: 0 };
 const HOSTILE: &str = "<img src=x onerror=alert(1)></script><svg onload=alert(2)>\"'";
 
 fn shell(lang: &str) -> Shell {
@@ -170,6 +172,7 @@ fn list<'a>(page: &'a Shell, filter: Filter, groups: Vec<super::notifications::R
         list_json: super::shell::script_json(&json!({"items": []})),
         mark_read: page.w.count("list.mark_read", 3),
         updated: page.watch.at(NOW),
+        kept: kept(page, &KEEP),
     }
 }
 
@@ -292,6 +295,14 @@ fn another_attempt_a_retry_a_revised_total_and_silence_are_said() {
     let row = html(&shell("en"), &running);
     assert!(says("en", &running).ends_with("No signal will be recovered no signal since 2026-11-29 15:59:51"));
     assert!(row.contains("data-bar=\"value\"") && row.contains("data-kind=\"no-signal\""));
+}
+
+#[test]
+fn the_list_says_how_long_it_keeps_what_has_ended() {
+    let said = ["en", "zh-CN"].map(|lang| kept(&shell(lang), &KEEP));
+    assert_eq!(said[0], "Ended tasks are kept here: succeeded 1 day, failed 90 days, cancelled 1 d 12 h.");
+    assert_eq!(said[1], "任务结束后在此保留：已完成 1 天，失败 90 天，已取消 1 天 12 小时。");
+    assert!(html(&shell("en"), &failed("x")).contains(&said[0]));
 }
 
 #[test]

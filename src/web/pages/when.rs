@@ -164,6 +164,15 @@ impl Watch {
         }
     }
 
+    /// A span that was set and not measured: whole days stand alone.
+    #[must_use]
+    pub fn days(&self, ms: i64) -> String {
+        match (ms / 86_400_000, ms % 86_400_000) {
+            (days @ 1.., 0) => self.w.count("time.days", days),
+            _ => self.span(ms),
+        }
+    }
+
     /// A rounded remaining time as a bare span: "4 min".
     #[must_use]
     pub fn rounded(&self, seconds: i64) -> String {
