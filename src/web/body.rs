@@ -94,10 +94,10 @@ pub fn refuse_encoded(headers: &HeaderMap) -> Result<(), ApiError> {
 /// # Errors
 /// 413 above the size, 408 after the time, 503 when the node holds too much of other bodies.
 pub async fn read_capped(parts: &Parts, body: Body, cap_bytes: usize) -> Result<Bytes, ApiError> {
-    let (headers, share) = (&parts.headers, parts.extensions.get::<Share>());
+    let (headers, share) = (&parts.headers, Share::current());
     let mut chunks = body.into_data_stream();
     if !declared_above(headers, cap_bytes as u64) {
-        let read = tokio::time::timeout(BODY_TIME, gather(&mut chunks, cap_bytes, share)).await;
+        let read = tokio::time::timeout(BODY_TIME, gather(&mut chunks, cap_bytes, share.as_ref())).await;
         match read.unwrap_or_else(|_| Err(ApiError::new(Code::TooSlow))) {
             Ok(Some(bytes)) => return Ok(bytes),
             Ok(None) => {}

@@ -12,6 +12,7 @@ use crate::web::error::{ApiError, Code};
 use crate::web::extract::{Lang, TaskPath, Writer};
 use crate::web::fields::Fields;
 use crate::web::openapi::asked;
+use crate::web::room::kept;
 use crate::web::state::AppState;
 use axum::Json;
 use axum::extract::State;
@@ -114,7 +115,8 @@ pub async fn accept(
     submit: Submit,
 ) -> Result<(StatusCode, SubmitAnswer), ApiError> {
     let params = submit.params.clone();
-    let submitted = state.commands.submit(submit).await?;
+    let commands = state.commands.clone();
+    let submitted = kept(async move { commands.submit(submit).await }).await?;
     failpoint!("submit.reply");
     if let Submitted::Created(task) = &submitted
         && let Err(e) = state.files.used_by(&task.tenant, &params, task.created_at).await

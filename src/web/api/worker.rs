@@ -12,6 +12,7 @@ use crate::web::error::{ApiError, Code};
 use crate::web::extract::WorkerCaller;
 use crate::web::fields::Fields;
 use crate::web::openapi::asked;
+use crate::web::room::kept;
 use crate::web::state::AppState;
 use axum::Json;
 use axum::body::{Body, HttpBody};
@@ -203,7 +204,8 @@ pub async fn commit(
         let read = made.and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok());
         (held, read.unwrap_or_default())
     };
-    let taken = state.workers.commit(tenant(&caller), items.into_iter().map(outcome).collect()).await?;
+    let outcomes = items.into_iter().map(outcome).collect();
+    let taken = kept(async move { state.workers.commit(tenant(&caller), outcomes).await }).await?;
     let item = |(task, taken): (String, Taken)| match taken {
         Taken::Stale => WorkerItem { task, result: Standing::Stale, repeated: None },
         Taken::Committed { again } => WorkerItem { task, result: Standing::Ok, repeated: again.then_some(true) },
