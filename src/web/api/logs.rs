@@ -94,22 +94,30 @@ fn lines(logs: Arc<dyn LogStore>, id: TaskId) -> impl futures_util::Stream<Item 
             let params = LogParams { after: Some(after), limit: DOWNLOAD_LINES, ..LogParams::default() };
             let part = logs.part(id, params).await?;
             let next = part.items.last().map(|l| l.seq).filter(|_| part.items.len() == DOWNLOAD_LINES);
-            Ok(Some((written(after, &part.items), next)))
+            let newest = if next.is_none() { part.newest } else { 0 };
+            Ok(Some((written(after, &part.items, newest), next)))
         }
     })
 }
 
-fn written(after: i64, items: &[LogLine]) -> String {
+/// The text of a part; of the last one `newest` is the last number that was given out, so that lines missing at the very end
+/// leave a mark too, and 0 of every other.
+fn written(after: i64, items: &[LogLine], newest: i64) -> String {
     let (mut out, mut last) = (String::new(), after);
+    let mark = |out: &mut String, missing: i64| {
+        let _ = match missing {
+            ..=0 => Ok(()),
+            1 => writeln!(out, "… 1 line is missing here …"),
+            _ => writeln!(out, "… {missing} lines are missing here …"),
+        };
+    };
     for line in items {
-        let missing = line.seq - last - 1;
-        if missing > 0 {
-            let _ = writeln!(out, "… {missing} lines are missing here …");
-        }
+        mark(&mut out, line.seq - last - 1);
         let (level, chunk) = (line.level.as_str(), line.chunk);
         let _ = writeln!(out, "{} {level:<5} {} #{chunk} {}", line.at, line.source, line.message);
         last = line.seq;
     }
+    mark(&mut out, newest - last);
     out
 }
 
@@ -136,10 +144,12 @@ mod tests {
 
     #[test]
     fn a_download_marks_what_is_missing() {
-        let text = written(0, &[line(1), line(4)]);
-        assert_eq!(
-            text,
-            "1970-01-01T00:00:00.000Z warn  handler #2 m1\n… 2 lines are missing here …\n1970-01-01T00:00:00.000Z warn  handler #2 m4\n"
-        );
+        let (m1, m4) =
+            ("1970-01-01T00:00:00.000Z warn  handler #2 m1\n", "1970-01-01T00:00:00.000Z warn  handler #2 m4\n");
+        let two = "… 2 lines are missing here …\n";
+        assert_eq!(written(0, &[line(1), line(4)], 0), format!("{m1}{two}{m4}"));
+        assert_eq!(written(0, &[line(1), line(4)], 4), format!("{m1}{two}{m4}"), "nothing is missing at its end");
+        assert_eq!(written(0, &[line(1), line(4)], 6), format!("{m1}{two}{m4}{two}"));
+        assert_eq!(written(4, &[], 5), "… 1 line is missing here …\n");
     }
 }

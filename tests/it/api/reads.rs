@@ -82,6 +82,9 @@ async fn a_log_is_read_in_pages_both_ways_and_whole_as_a_file() {
     assert_eq!(file.header("content-type"), "text/plain; charset=utf-8");
     assert_eq!(file.header("content-disposition"), format!("attachment; filename=\"task-{id}.log\""));
     assert!(file.text.contains("error handler #1 line 3 <b>100%</b>\nand more\n"), "{}", file.text);
+    api.node.logs.note_dropped(task, 3).await.unwrap();
+    let file = alice.get(&format!("{path}/download")).await;
+    assert!(file.text.ends_with("line 5 <b>100%</b>\nand more\n… 3 lines are missing here …\n"), "{}", file.text);
 }
 
 #[tokio::test]
