@@ -11,6 +11,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{Connection as _, Executor as _, Row as _, SqlSafeStr as _, Statement as _};
 use taskbell::core::principal::Role;
 use taskbell::core::submit::Submit;
+use taskbell::core::task::State;
 use taskbell::store::sql::SQLITE;
 use taskbell::store::{ListParams, Reach, SortBy};
 
@@ -29,6 +30,8 @@ async fn plan(connection: &mut SqliteConnection, text: &str) -> String {
 pub(super) struct Crowd {
     pub ended: usize,
     pub waiting: usize,
+    /// Each state in numbers of its own, whatever the shares of the owners.
+    pub apart: bool,
 }
 
 /// Tasks that wait for their key, in every crowd.
@@ -37,14 +40,19 @@ pub(super) const BLOCKED: usize = 1_000;
 impl Crowd {
     /// Some twenty thousand.
     pub fn small() -> Self {
-        Self { ended: 17_000, waiting: 2_000 }
+        Self { ended: 17_000, waiting: 2_000, apart: false }
+    }
+
+    /// As many, ten that have ended for each that waits.
+    pub fn apart() -> Self {
+        Self { ended: 17_000, waiting: 1_700, apart: true }
     }
 
     /// A database that has been in use for years and has a bad day; in the short form a tenth of it.
     pub fn large() -> Self {
         let long = std::env::var("TASKBELL_TEST_LONG").is_ok_and(|v| v == "1");
         let part = if long { 1 } else { 10 };
-        Self { ended: 1_000_000 / part, waiting: 100_000 / part }
+        Self { ended: 1_000_000 / part, waiting: 100_000 / part, apart: false }
     }
 }
 
@@ -71,8 +79,15 @@ pub(super) async fn lay_out(f: &Fixture) {
 /// Adds copies of what was laid out, and lets the planner count them.
 async fn fill(f: &Fixture, connection: &mut SqliteConnection, crowd: Crowd) {
     lay_out(f).await;
-    // All states alike, each owner's share as it was laid out: most have ended.
-    crowd::in_sqlite(connection, "t.id IS NOT NULL", crowd.ended + crowd.waiting).await;
+    if crowd.apart {
+        // Those that wait are of few owners, each of whom has many.
+        crowd::in_sqlite(connection, crowd::ENDED, crowd.ended).await;
+        crowd::in_sqlite(connection, crowd::WAITING, crowd.waiting).await;
+        crowd::in_sqlite(connection, crowd::BLOCKED, BLOCKED).await;
+    } else {
+        // All states alike, each owner's share as it was laid out: most have ended.
+        crowd::in_sqlite(connection, "t.id IS NOT NULL", crowd.ended + crowd.waiting).await;
+    }
     let seen = "UPDATE taskbell_tasks SET seen_at = finished_at WHERE active = 0 AND substr(id, -1) <> '7'";
     sqlx::query(seen).execute(&mut *connection).await.unwrap();
     sqlx::query("ANALYZE").execute(&mut *connection).await.unwrap();
@@ -161,9 +176,12 @@ async fn assert_list_plans(c: &mut SqliteConnection) {
             let by_tenant = plan(c, SQLITE.list(&base, None)).await;
             let by_owner = plan(c, SQLITE.list(&base, Some(&"u".into()))).await;
             let by_record = plan(c, SQLITE.list(&ListParams { record: record.clone(), ..base.clone() }, None)).await;
+            let unfinished = ListParams { states: vec![State::Queued, State::Running], ..base.clone() };
+            let unfinished = plan(c, SQLITE.list(&unfinished, Some(&"u".into()))).await;
             for (plan, index) in [
                 (&by_tenant, "taskbell_tasks_tenant (tenant=?"),
                 (&by_owner, "taskbell_tasks_owner (tenant=? AND owner=?"),
+                (&unfinished, "taskbell_tasks_active (active=? AND tenant=? AND owner=?"),
                 (&by_record, "taskbell_tasks_record (tenant=? AND record_type=? AND record_id=?"),
             ] {
                 assert!(plan.contains(&format!("{index}{seek})")), "{index}{seek}:\n{plan}");
@@ -198,6 +216,7 @@ async fn statements_take_their_indexes_on_an_empty_database() {
 #[tokio::test]
 async fn statements_take_their_indexes_beside_20000_tasks_that_were_counted() {
     take_their_indexes_beside(Crowd::small()).await;
+    take_their_indexes_beside(Crowd::apart()).await;
 }
 
 #[tokio::test]

@@ -1,8 +1,9 @@
 -- A page of tasks by keyset. @sort is one of four columns, @direction ASC or DESC; @reach, @record, @parent, @after and
 -- @active (only unfinished tasks) are written for what is given; all come from enums. Other filters that are NULL (or an empty list) do not filter.
 -- Index: taskbell_tasks_owner, _tenant or _record for the default order, from the place where the page begins; of unfinished
--- tasks taskbell_tasks_active, so that the ended ones cost nothing; of a parent taskbell_tasks_parent.
-SELECT @columns FROM taskbell_tasks t
+-- tasks taskbell_tasks_active, so that the ended ones cost nothing, and named for it in @through where those of one owner are
+-- wanted; of a parent taskbell_tasks_parent.
+SELECT @columns FROM taskbell_tasks t @through
 WHERE @reach AND @record AND @parent AND @after @active
     AND (@empty($3) OR t.state @in($3))
     AND (CAST($4 AS TEXT) IS NULL OR t.action = $4)
