@@ -213,7 +213,7 @@ CREATE TABLE taskbell_tasks (
     PRIMARY KEY (id),
     CHECK (((active = 0) = (finished_at IS NOT NULL))),
     CHECK (((active = 1) OR ((lease_until IS NULL) AND (slot_held = 0) AND (gated = 0))))
-) WITH (fillfactor=85);
+) WITH (fillfactor=85, autovacuum_vacuum_scale_factor=0.01, autovacuum_vacuum_threshold=10000);
 
 CREATE INDEX taskbell_tasks_active ON public.taskbell_tasks USING btree (active, tenant, owner, created_at, id, state) WHERE (active = 1);
 

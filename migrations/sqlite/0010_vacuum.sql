@@ -1,0 +1,1 @@
+-- Nothing to do: a file has no dead rows. On a server this says how often they are taken away.
