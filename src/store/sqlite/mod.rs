@@ -25,10 +25,15 @@ use sqlx::{AssertSqlSafe, Connection as _, Row as _, Sqlite, Transaction};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a writer waits for another process (the command line) before it is told that the file is busy.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long SQLite itself tries in that time, again and again: its tries grow rare, ten a second in the end, and beside a process that
+/// always writes the file is hardly ever free at such an instant.
+const TRIES_MS: u32 = 30;
+/// Between two of them.
+const BREATH: Duration = Duration::from_millis(1);
 /// Pages in the log before it is written back into the file: 16 MB instead of the usual 4, for the same few pages change in
 /// almost every commit and are written back once for all of them.
 const CHECKPOINT_PAGES: &str = "4000";
@@ -102,6 +107,7 @@ impl SqliteStore {
         migrations.run(&mut SqliteTarget { connection: &mut connection, migrations }, mode, told).await?;
         let epoch: (String,) =
             sqlx::query_as(super::sql::SQLITE.epoch.as_str()).fetch_one(&mut *connection).await.map_err(fault)?;
+        try_often(&mut connection).await?;
         drop(connection);
         let readers = SqlitePoolOptions::new()
             .max_connections(READERS)
@@ -126,18 +132,36 @@ impl SqliteDriver {
         self.writer.close().await;
     }
 
-    /// A transaction on the writer connection. After some faults (a full disk) SQLite rolls back by itself, and the driver
-    /// then takes the connection to be inside a transaction for ever: such a connection is closed and opened anew.
+    /// A transaction on the writer connection, once no other process writes.
     async fn begin_immediate(&self) -> Result<Transaction<'static, Sqlite>> {
+        let began = Instant::now();
+        loop {
+            match self.try_begin().await {
+                Err(StoreError::Busy(_)) if began.elapsed() < BUSY_TIMEOUT => tokio::time::sleep(BREATH).await,
+                begun => return begun,
+            }
+        }
+    }
+
+    /// One try. After some faults (a full disk) SQLite rolls back by itself, and the driver
+    /// then takes the connection to be inside a transaction for ever: such a connection is closed and opened anew.
+    async fn try_begin(&self) -> Result<Transaction<'static, Sqlite>> {
         match self.writer.begin_with("BEGIN IMMEDIATE").await {
             Err(sqlx::Error::InvalidSavePointStatement | sqlx::Error::BeginFailed) => {
                 tracing::warn!("the writer connection lost count of its transactions and is opened anew");
                 self.writer.acquire().await.map_err(fault)?.close().await.map_err(fault)?;
+                try_often(&mut *self.writer.acquire().await.map_err(fault)?).await?;
                 self.writer.begin_with("BEGIN IMMEDIATE").await.map_err(fault)
             }
             begun => begun.map_err(fault),
         }
     }
+}
+
+/// For a connection that begins transactions by [`SqliteDriver::begin_immediate`].
+async fn try_often(writer: &mut SqliteConnection) -> Result<()> {
+    let sql = format!("PRAGMA busy_timeout = {TRIES_MS}");
+    sqlx::raw_sql(AssertSqlSafe(sql)).execute(writer).await.map_err(fault).map(drop)
 }
 
 fn connect_options(path: &Path, durability: Durability) -> SqliteConnectOptions {
