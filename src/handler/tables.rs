@@ -140,7 +140,7 @@ impl ChunkTables {
             Work::Unchanged => return Ok(None),
             Work::Lost(fault) => return Err(away(fault)),
             Work::Open { asking: true, .. } => {
-                let why = "outcome: the script answered while a change of a table was under way; it must await each";
+                let why = "outcome: the script answered while a call of cx.tables was under way; it must await each";
                 return Err(HandlerError::Failed(Box::new(Failure::new(ErrorKind::BadOutcome, "bad-outcome", why))));
             }
             Work::Open { changes, .. } => changes,

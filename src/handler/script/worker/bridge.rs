@@ -172,7 +172,7 @@ impl Bridge {
     /// used up.
     pub fn call(&self, waits: &Waits, name: &str, asked: &str) -> Option<u64> {
         let ask = self.send_call(name, asked)?;
-        waits.add_call(ask);
+        waits.add_call(ask, name);
         Some(ask)
     }
 

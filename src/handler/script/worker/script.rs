@@ -86,10 +86,16 @@ pub(super) fn run(realm: &Realm, chunk: &Rc<Chunk>, script: Script<'_>) -> Resul
     let waits = Rc::new(Waits::default());
     let mut describe = None;
     let answered = realm.context.with(|ctx| answer(&ctx, chunk, &waits, script, &mut describe));
+    // Whether such a change is part of the chunk would hang on who is faster.
+    let leaves_behind = waits.asks("table");
     chunk.bridge.forget(&waits);
     let over = || meter.over().map(Fault::Budget);
     let stop = match (answered, over()) {
         (_, Some(over)) => return Err(over),
+        (Ok(_), None) if leaves_behind => {
+            let why = "outcome: the script answered while a call of cx.tables was under way; it must await each";
+            return Err(Fault::BadOutcome(why.into()));
+        }
         (Ok(answer), None) => return Ok(answer),
         (Err(stop), None) => stop,
     };

@@ -2,18 +2,24 @@
 //! by what the run above it waits for, and leaves nothing behind.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 #[derive(Default)]
 pub(super) struct Waits {
-    calls: RefCell<BTreeSet<u64>>,
+    /// Each with what it asks.
+    calls: RefCell<BTreeMap<u64, String>>,
     sleeps: RefCell<BTreeSet<(Instant, u64)>>,
 }
 
 impl Waits {
-    pub fn add_call(&self, ask: u64) {
-        self.calls.borrow_mut().insert(ask);
+    pub fn add_call(&self, ask: u64, name: &str) {
+        self.calls.borrow_mut().insert(ask, name.to_owned());
+    }
+
+    /// Whether a call of this name has not been answered.
+    pub fn asks(&self, name: &str) -> bool {
+        self.calls.borrow().values().any(|open| open == name)
     }
 
     pub fn add_sleep(&self, until: Instant, ask: u64) {
@@ -22,7 +28,7 @@ impl Waits {
 
     /// The calls that have not been answered.
     pub fn calls(&self) -> Vec<u64> {
-        self.calls.borrow().iter().copied().collect()
+        self.calls.borrow().keys().copied().collect()
     }
 
     /// A call has been answered.

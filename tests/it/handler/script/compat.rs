@@ -329,3 +329,24 @@ async fn a_module_asks_the_same_tables_and_what_is_refused_is_thrown() {
         })
     );
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_module_that_answers_before_its_tables_have_is_told_so_and_changes_nothing() {
+    let shop = Shop::open();
+    for call in
+        ["phases.insert({ id: 'p1' })", "phases.count()", "phases.update({ where: { no: 1 }, set: { detail: 'x' } })"]
+    {
+        let text = format!(
+            "export default async function (task, cx) {{
+                const {{ phases }} = cx.tables;
+                await phases.insert({{ id: 'p0' }});
+                {call};
+                return {{ hasMore: false }};
+            }}"
+        );
+        let failure = shop.run("hasty.js", &text, TASK, json!({}), &[]).await.result.unwrap_err();
+        assert_eq!(failure.code, "bad-outcome", "{call}: {failure:?}");
+        assert!(failure.message.contains("cx.tables"), "{call}: {failure:?}");
+        assert_eq!(shop.ask("count", "phases", json!({})).await, 0, "{call}");
+    }
+}
