@@ -18,6 +18,7 @@ mod support;
 mod crash_matrix;
 mod crash_soak;
 mod load_held;
+mod lost_answers;
 mod power_cuts;
 
 use libtest_mimic::Arguments;
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
     if std::env::var_os(rig::nodes::NODE).is_some() || std::env::args().nth(1).is_some_and(|a| a == "script-worker") {
         return taskbell::cli::main(rig::ledger::handlers());
     }
-    let tests = [crash_soak::tests(), crash_matrix::tests(), load_held::tests(), power_cuts::tests()];
+    let tests =
+        [crash_soak::tests(), crash_matrix::tests(), load_held::tests(), lost_answers::tests(), power_cuts::tests()];
     libtest_mimic::run(&Arguments::from_args(), tests.into_iter().flatten().collect()).exit_code()
 }

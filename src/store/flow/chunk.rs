@@ -46,9 +46,9 @@ pub async fn commit(mut tx: Box<dyn Tx>, items: &[ChunkCommit], again: bool) -> 
     }
     placing.give(tx.as_mut()).await?;
     let (changes, tasks) = work.finish(tx.as_mut()).await?;
-    failpoint!(if items.iter().any(|i| i.end.is_done()) { "finish.before" } else { "checkpoint.before" });
+    store_point!(if items.iter().any(|i| i.end.is_done()) { "finish.before" } else { "checkpoint.before" });
     tx.commit().await?;
-    failpoint!(if items.iter().any(|i| i.end.is_done()) { "finish.after" } else { "checkpoint.after" });
+    store_point!(if items.iter().any(|i| i.end.is_done()) { "finish.after" } else { "checkpoint.after" });
     let answer = ends
         .into_iter()
         .map(|(id, ended, fault)| {
@@ -102,9 +102,9 @@ async fn commit_one(
     if keeps_work(&item.end) {
         fault = write_children(tx, work, placing, item).await?.map(Fault::Child);
         if fault.is_none() && !item.effects.is_empty() {
-            failpoint!("effect.before");
+            store_point!("effect.before");
             fault = tx.run_effects(&item.effects).await?.map(Fault::Effect);
-            failpoint!("effect.after");
+            store_point!("effect.after");
         }
     }
     if fault.is_some() {
@@ -194,8 +194,8 @@ pub async fn report(mut tx: Box<dyn Tx>, items: &[Report]) -> Result<Written<Vec
         })
         .collect();
     let (changes, _) = work.finish(tx.as_mut()).await?;
-    failpoint!("report.before");
+    store_point!("report.before");
     tx.commit().await?;
-    failpoint!("report.after");
+    store_point!("report.after");
     Ok(Written { answer, changes })
 }

@@ -44,9 +44,9 @@ pub async fn claim(mut tx: Box<dyn Tx>, params: &ClaimParams) -> Result<Written<
     }
     let mut documents = if claimed.is_empty() { Default::default() } else { tx.documents(&claimed).await? };
     let (changes, mut tasks) = work.finish(tx.as_mut()).await?;
-    failpoint!("claim.before");
+    store_point!("claim.before");
     tx.commit().await?;
-    failpoint!("claim.after");
+    store_point!("claim.after");
     let answer = claimed
         .into_iter()
         .filter_map(|id| {
@@ -141,9 +141,9 @@ async fn claim_one(tx: &mut dyn Tx, work: &mut Work, id: TaskId, params: &ClaimP
 pub async fn renew(mut tx: Box<dyn Tx>, params: &RenewParams) -> Result<Vec<Renewed>> {
     let until = tx.now().await?.plus(params.lease_ms);
     let answer = tx.renew(params, until).await?;
-    failpoint!("renew.before");
+    store_point!("renew.before");
     tx.commit().await?;
-    failpoint!("renew.after");
+    store_point!("renew.after");
     Ok(answer)
 }
 

@@ -45,9 +45,9 @@ pub async fn submit(mut tx: Box<dyn Tx>, items: &[Submit], again: bool) -> Resul
     }
     placing.give(tx.as_mut()).await?;
     let (changes, tasks) = work.finish(tx.as_mut()).await?;
-    failpoint!("submit.before");
+    store_point!("submit.before");
     tx.commit().await?;
-    failpoint!("submit.after");
+    store_point!("submit.after");
     let boxed = |id: &TaskId| Box::new(tasks[id].clone());
     let answer = answers
         .into_iter()

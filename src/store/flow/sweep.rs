@@ -48,8 +48,8 @@ pub async fn sweep(mut tx: Box<dyn Tx>, params: &SweepParams, again: bool) -> Re
         work.recheck(key);
     }
     let (changes, _) = work.finish(tx.as_mut()).await?;
-    failpoint!("sweep.before");
+    store_point!("sweep.before");
     tx.commit().await?;
-    failpoint!("sweep.after");
+    store_point!("sweep.after");
     Ok(Written { answer: swept, changes })
 }
