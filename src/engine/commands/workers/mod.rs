@@ -180,13 +180,13 @@ impl Workers {
         let answers = items.into_iter().map(|(held, answer)| {
             // Tokens only grow: an older one than was just read is stale for good.
             let task = tasks.get(&held.task).filter(|task| task.fencing_token == held.token).cloned();
+            if task.is_none() {
+                measure::stale("chunk", lost(&tasks, held).into());
+            }
             async move {
                 match task {
                     Some(task) => self.shared.commit(&task, held, &answer).await,
-                    None => {
-                        measure::stale("chunk", 1);
-                        Ok(Taken::Stale)
-                    }
+                    None => Ok(Taken::Stale),
                 }
             }
         });
@@ -203,7 +203,7 @@ impl Workers {
         let take = |(held, report): (Held, Read)| {
             let (answer, task) = shared.standing(&tasks, held);
             match (task, report) {
-                (None, _) => measure::stale("report", 1),
+                (None, _) => measure::stale("report", lost(&tasks, held).into()),
                 (Some(_), Ok(report)) => shared.reports.take(held.task, held.token, report),
                 (Some(task), Err(faults)) => {
                     exchange::tell_faults(&shared.parts.logbook, &exchange::origin(task), &faults);
@@ -237,11 +237,17 @@ impl Workers {
     /// # Errors
     /// Those of the store.
     pub async fn renew(&self, tenant: Option<&str>, held: Vec<Held>) -> Result<Vec<Renewed>> {
-        let held = held.into_iter().map(|held| (held.task, held.token)).collect();
+        let names = held.iter().map(|held| (held.task, held.token)).collect();
         let lease_ms = self.shared.parts.settings.lease_ms;
-        let params = RenewLent { tenant: tenant.map(str::to_owned), held, lease_ms };
+        let params = RenewLent { tenant: tenant.map(str::to_owned), held: names, lease_ms };
         let answers = self.shared.parts.store.renew_lent(params).await?;
-        measure::stale("renewal", answers.iter().filter(|answer| **answer == Renewed::Stale).count());
+        let refused = held.iter().zip(&answers).filter(|(_, answer)| **answer == Renewed::Stale);
+        let refused: Vec<Held> = refused.map(|(held, _)| *held).collect();
+        if !refused.is_empty()
+            && let Ok(tasks) = self.shared.tasks(tenant, refused.iter().map(|held| held.task)).await
+        {
+            measure::stale("renewal", refused.iter().filter(|held| lost(&tasks, **held)).count());
+        }
         Ok(answers.into_iter().map(|answer| self.shared.with_stop(answer)).collect())
     }
 }
@@ -326,6 +332,12 @@ impl Shared {
             continue_for_ms: None,
         }
     }
+}
+
+/// Whether a worker holds on to a chunk that somebody else has taken since. One that has merely ended, and a task that the
+/// worker may not know of, are no loss.
+fn lost(tasks: &BTreeMap<TaskId, Task>, held: Held) -> bool {
+    tasks.get(&held.task).is_some_and(|task| held.token < task.fencing_token)
 }
 
 /// Takes what time has undone, where no engine of this node does.
