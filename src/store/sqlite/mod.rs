@@ -27,12 +27,15 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 
-/// How long a writer waits for another process (the command line) before it is told that the file is busy.
+/// How long somebody waits for another process (the command line) before it is told that the file is busy.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long SQLite itself tries in that time, again and again: its tries grow rare, ten a second in the end, and beside a process that
-/// always writes the file is hardly ever free at such an instant.
+/// A writer waits as long by so many tries of SQLite's own, ms each: the tries in one grow rare, ten a second in the end, and
+/// beside a process that always writes the file is hardly ever free at such an instant.
 const TRIES_MS: u32 = 30;
-/// Between two of them.
+const TRIES: u32 = 160;
+/// What SQLite says when another process writes.
+const LOCKED: &str = "5";
+/// Between two of those tries.
 const BREATH: Duration = Duration::from_millis(1);
 /// Pages in the log before it is written back into the file: 16 MB instead of the usual 4, for the same few pages change in
 /// almost every commit and are written back once for all of them.
@@ -83,6 +86,8 @@ pub struct SqliteDriver {
     writer: SqlitePool,
     readers: SqlitePool,
     clock: FileClock,
+    /// How often a transaction is begun before it is told that the file is busy; each try lasts as long as the connection waits.
+    tries: u32,
 }
 
 impl SqliteStore {
@@ -107,7 +112,7 @@ impl SqliteStore {
         migrations.run(&mut SqliteTarget { connection: &mut connection, migrations }, mode, told).await?;
         let epoch: (String,) =
             sqlx::query_as(super::sql::SQLITE.epoch.as_str()).fetch_one(&mut *connection).await.map_err(fault)?;
-        try_often(&mut connection).await?;
+        try_often(&mut connection).await.map_err(fault)?;
         drop(connection);
         let readers = SqlitePoolOptions::new()
             .max_connections(READERS)
@@ -116,14 +121,14 @@ impl SqliteStore {
             .await
             .map_err(fault)?;
         let clock = FileClock::new(options.clock_shift_ms, options.clock_held);
-        Ok(Self::new(SqliteDriver { writer, readers, clock }, epoch.0))
+        Ok(Self::new(SqliteDriver { writer, readers, clock, tries: TRIES }, epoch.0))
     }
 }
 
 impl SqliteDriver {
     /// Over the pools of another file, with the clock of the machine.
     pub(super) fn over(writer: SqlitePool, readers: SqlitePool) -> Self {
-        Self { writer, readers, clock: FileClock::new(Arc::default(), false) }
+        Self { writer, readers, clock: FileClock::new(Arc::default(), false), tries: 1 }
     }
 
     /// Ends all connections.
@@ -134,35 +139,36 @@ impl SqliteDriver {
 
     /// A transaction on the writer connection, once no other process writes.
     async fn begin_immediate(&self) -> Result<Transaction<'static, Sqlite>> {
-        // Each lasts so long that together they are the wait.
-        for _ in 1..BUSY_TIMEOUT.as_millis() / u128::from(TRIES_MS) {
+        for _ in 1..self.tries {
             match self.try_begin().await {
-                Err(StoreError::Busy(_)) => tokio::time::sleep(BREATH).await,
-                begun => return begun,
+                Err(sqlx::Error::Database(e)) if e.code().is_some_and(|code| code == LOCKED) => {
+                    tokio::time::sleep(BREATH).await;
+                }
+                begun => return begun.map_err(fault),
             }
         }
-        self.try_begin().await
+        self.try_begin().await.map_err(fault)
     }
 
-    /// One try. After some faults (a full disk) SQLite rolls back by itself, and the driver
-    /// then takes the connection to be inside a transaction for ever: such a connection is closed and opened anew.
-    async fn try_begin(&self) -> Result<Transaction<'static, Sqlite>> {
+    /// One try. After some faults (a full disk) SQLite rolls back by itself, and the driver then takes the connection to be
+    /// inside a transaction for ever: such a connection is closed and opened anew.
+    async fn try_begin(&self) -> sqlx::Result<Transaction<'static, Sqlite>> {
         match self.writer.begin_with("BEGIN IMMEDIATE").await {
             Err(sqlx::Error::InvalidSavePointStatement | sqlx::Error::BeginFailed) => {
                 tracing::warn!("the writer connection lost count of its transactions and is opened anew");
-                self.writer.acquire().await.map_err(fault)?.close().await.map_err(fault)?;
-                try_often(&mut *self.writer.acquire().await.map_err(fault)?).await?;
-                self.writer.begin_with("BEGIN IMMEDIATE").await.map_err(fault)
+                self.writer.acquire().await?.close().await?;
+                try_often(&mut *self.writer.acquire().await?).await?;
+                self.writer.begin_with("BEGIN IMMEDIATE").await
             }
-            begun => begun.map_err(fault),
+            begun => begun,
         }
     }
 }
 
 /// For a connection that begins transactions by [`SqliteDriver::begin_immediate`].
-async fn try_often(writer: &mut SqliteConnection) -> Result<()> {
+async fn try_often(writer: &mut SqliteConnection) -> sqlx::Result<()> {
     let sql = format!("PRAGMA busy_timeout = {TRIES_MS}");
-    sqlx::raw_sql(AssertSqlSafe(sql)).execute(writer).await.map_err(fault).map(drop)
+    sqlx::raw_sql(AssertSqlSafe(sql)).execute(writer).await.map(drop)
 }
 
 fn connect_options(path: &Path, durability: Durability) -> SqliteConnectOptions {
