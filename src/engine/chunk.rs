@@ -101,16 +101,18 @@ async fn run_chunk(
         unit_random: engine.rng.unit(),
         continue_for_ms: (may_keep && !draining).then_some(engine.settings.lease_ms),
     };
-    let committed = commit_until_lease_end(engine, commit.clone()).await?;
-    let (end, committed) = match refusal(engine, &origin, &committed) {
-        None => (commit.end, committed),
+    let (committed, began) = commit_until_lease_end(engine, commit.clone()).await?;
+    let (end, committed, began) = match refusal(engine, &origin, &committed) {
+        None => (commit.end, committed, began),
         Some(failure) => {
             let end = ChunkEnd::Answered(Box::new(Outcome::Fail(failure)));
             let again = ChunkCommit { end, effects: Vec::new(), children: Vec::new(), ..commit };
-            (again.end.clone(), commit_until_lease_end(engine, again).await?)
+            let (committed, began) = commit_until_lease_end(engine, again.clone()).await?;
+            (again.end, committed, began)
         }
     };
-    follow_up(engine, &origin, end, committed, documents)
+    let lease_end = began + engine.settings.lease_ms.unsigned_abs();
+    follow_up(engine, &origin, end, committed, lease_end, documents)
 }
 
 /// What the database or the keys of a child did not take, so that nothing of the chunk was applied and it counts as failed.
@@ -131,6 +133,7 @@ fn follow_up(
     origin: &Origin,
     end: ChunkEnd,
     committed: Committed,
+    lease_end: Mono,
     mut documents: Documents,
 ) -> Option<Claimed> {
     measure::chunk_ended(&end, &committed.ended);
@@ -144,7 +147,7 @@ fn follow_up(
     if !committed.ended.keeps_lease(&task, origin.token, origin.chunk) {
         return None;
     }
-    engine.running.renewed(task.id, task.fencing_token, engine.lease_end_from_now());
+    engine.running.renewed(task.id, task.fencing_token, lease_end);
     if let ChunkEnd::Answered(outcome) = end
         && let Outcome::More { checkpoint: Some(checkpoint), .. } = *outcome
     {
@@ -223,7 +226,8 @@ fn settled(engine: &Inner, origin: &Origin, outcome: Outcome) -> Outcome {
     outcome
 }
 
-async fn commit_until_lease_end(engine: &Inner, commit: ChunkCommit) -> Option<Committed> {
+/// Tries while the lease holds; answers with when the commit began.
+async fn commit_until_lease_end(engine: &Inner, commit: ChunkCommit) -> Option<(Committed, Mono)> {
     loop {
         match engine.commits.call(commit.clone()).await {
             Ok(committed) => return Some(committed),

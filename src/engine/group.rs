@@ -7,6 +7,9 @@
 //! Whoever writes much takes a [`Turn`] first and looks only then at what waits: a batch that is fixed while another commit
 //! is under way would miss all that comes meanwhile, and many small commits would take the place of a few full ones.
 //!
+//! Rows stay locked until the commit. Where it takes long, as over a slow line, whoever has other business with them waits: so
+//! a batch may be held to a time, by as many items as the ones before let expect.
+//!
 //! Named failure cases: a batch that the store refuses for a reason that one item may have caused is tried again item by
 //! item, so that nobody fails for a neighbour; a transient fault is tried again a few times, and since it may
 //! have been the loss of an answer, whoever commits is told that it is not the first try; a caller that has gone away does
@@ -19,9 +22,12 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Mutex, MutexGuard, mpsc, oneshot};
+use tokio::time::Instant;
 
 /// The most items of one commit.
 const MAX_BATCH: usize = 500;
+/// The items of the first commit that is held to a time; then it is known what they take.
+const FIRST_BATCH: usize = 4;
 /// The most items that may wait.
 const MAILBOX: usize = 8_192;
 /// How often a transient fault is tried again, and the wait before the n-th time.
@@ -32,6 +38,27 @@ const RETRY_STEP: Duration = Duration::from_millis(40);
 const PATIENCE: Duration = Duration::from_secs(2);
 
 type Waiting<Q, A> = (Q, oneshot::Sender<Result<A>>);
+
+/// How many items a commit may have, so that it takes no longer than it may.
+struct Pace {
+    at_most: Duration,
+    items: usize,
+}
+
+impl Pace {
+    fn new(at_most: Duration) -> Self {
+        Self { at_most, items: if at_most == Duration::MAX { MAX_BATCH } else { FIRST_BATCH } }
+    }
+
+    /// A commit of so many items took so long.
+    fn took(&mut self, items: usize, time: Duration) {
+        if time > self.at_most {
+            self.items = (items / 2).max(1);
+        } else if items == self.items && time < self.at_most / 3 {
+            self.items = (2 * items).min(MAX_BATCH);
+        }
+    }
+}
 
 /// Whose turn it is to write, first come first served. Shared by those whose batches feed each other.
 #[derive(Clone, Default)]
@@ -65,8 +92,17 @@ impl<Q: Clone + Send + Sync + 'static, A: Send + 'static> Group<Q, A> {
         F: Fn(Vec<Q>, bool) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<Vec<A>>> + Send + 'static,
     {
+        Self::held_to(Duration::MAX, turn, run)
+    }
+
+    /// The same with batches that are expected to take no longer than this.
+    pub fn held_to<F, Fut>(at_most: Duration, turn: Turn, run: F) -> Self
+    where
+        F: Fn(Vec<Q>, bool) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Vec<A>>> + Send + 'static,
+    {
         let (mailbox, receiver) = mpsc::channel(MAILBOX);
-        tokio::spawn(commit_loop(receiver, turn, Arc::new(run)));
+        tokio::spawn(commit_loop(receiver, Pace::new(at_most), turn, Arc::new(run)));
         Self { mailbox }
     }
 
@@ -81,7 +117,7 @@ impl<Q: Clone + Send + Sync + 'static, A: Send + 'static> Group<Q, A> {
     }
 }
 
-async fn commit_loop<Q, A, F, Fut>(mut receiver: mpsc::Receiver<Waiting<Q, A>>, turn: Turn, run: Arc<F>)
+async fn commit_loop<Q, A, F, Fut>(mut receiver: mpsc::Receiver<Waiting<Q, A>>, mut pace: Pace, turn: Turn, run: Arc<F>)
 where
     Q: Clone + Send + Sync,
     F: Fn(Vec<Q>, bool) -> Fut,
@@ -90,9 +126,11 @@ where
     while let Some(first) = receiver.recv().await {
         let _turn = turn.take().await;
         let others = std::iter::from_fn(|| receiver.try_recv().ok());
-        let (items, senders): (Vec<Q>, Vec<_>) = std::iter::once(first).chain(others).take(MAX_BATCH).unzip();
+        let (items, senders): (Vec<Q>, Vec<_>) = std::iter::once(first).chain(others).take(pace.items).unzip();
+        let began = Instant::now();
         match patient(run.as_ref(), &items, false).await {
             Ok(answers) => {
+                pace.took(items.len(), began.elapsed());
                 for (sender, answer) in senders.into_iter().zip(answers) {
                     let _ = sender.send(Ok(answer));
                 }
@@ -129,5 +167,30 @@ where
             }
             answer => return answer,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_commit_that_takes_too_long_is_followed_by_smaller_ones_and_a_fast_one_by_larger() {
+        let (second, mut pace) = (Duration::from_secs(1), Pace::new(Duration::from_secs(3)));
+        pace.took(4, 13 * second);
+        assert_eq!(pace.items, 2);
+        pace.took(2, 2 * second);
+        assert_eq!(pace.items, 2, "as many more would take too long");
+        pace.took(2, 4 * second);
+        pace.took(1, 4 * second);
+        assert_eq!(pace.items, 1, "one has to be");
+        for _ in 0..20 {
+            pace.took(1, Duration::ZERO);
+            pace.took(pace.items, Duration::ZERO);
+        }
+        assert_eq!(pace.items, MAX_BATCH);
+        pace.took(3, Duration::ZERO);
+        assert_eq!(pace.items, MAX_BATCH, "a few say nothing of many");
+        assert_eq!(Pace::new(Duration::MAX).items, MAX_BATCH);
     }
 }

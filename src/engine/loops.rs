@@ -10,6 +10,7 @@ use super::running::Told;
 use super::{Inner, SWEEP_AT_ONCE, sweep_params};
 use crate::bus::{LocalBus, Signal, Subscription};
 use crate::core::change::Change;
+use crate::core::ids::{FencingToken, TaskId};
 use crate::core::metric;
 use crate::core::task::State;
 use crate::store::{ClaimParams, Claimed, RenewParams, Renewed, Store, SweepParams};
@@ -121,49 +122,64 @@ async fn fill_places(engine: &Arc<Inner>, after_tenant: &mut Option<String>) -> 
     left
 }
 
-/// Renews the leases of all running chunks in one statement, and hears what was asked of them. A renewal that nobody answers
-/// is given up while there is time for another one, on another connection.
+/// Renews the leases of all running chunks in one statement, and hears what was asked of them. It is held up by nobody who
+/// writes one of the tasks; only where half of a lease is gone is that waited for.
 pub(super) async fn heartbeat(engine: Arc<Inner>) {
-    let lease_ms = engine.settings.lease_ms.unsigned_abs();
-    let patience = match engine.store.capabilities().single_process {
-        true => Duration::MAX,
-        false => LEAST_PATIENCE.max(Duration::from_millis(lease_ms / 3)),
-    };
+    let half_ms = engine.settings.lease_ms.unsigned_abs() / 2;
     let mut wait = engine.settings.heartbeat_ms;
     loop {
         engine.pulse.turns("heartbeat", engine.clock.now());
         tokio::time::sleep(Duration::from_millis(wait)).await;
         wait = engine.settings.heartbeat_ms;
-        let held = engine.running.held();
-        if held.is_empty() {
-            continue;
-        }
-        let asked_at = engine.clock.mono();
-        let node = engine.settings.node.clone();
-        let params = RenewParams { node, held: held.clone(), lease_ms: engine.settings.lease_ms };
-        let Ok(renewed) = tokio::time::timeout(patience, engine.store.renew(params)).await else {
-            tracing::warn!("nobody answers a renewal of leases; work goes on until they end");
+        let Some(busy) = renew(&engine, engine.running.held(), false).await else {
+            // At once, on another connection.
             wait = 0;
             continue;
         };
-        match renewed {
-            Ok(answers) => {
-                let (lease_end, mut stale) = (asked_at + lease_ms, 0);
-                for ((id, token), answer) in held.into_iter().zip(answers) {
-                    match answer {
-                        Renewed::Stale => stale += usize::from(engine.running.lost(id, token)),
-                        Renewed::Ok => engine.running.renewed(id, token, lease_end),
-                        Renewed::Stop => {
-                            engine.running.renewed(id, token, lease_end);
-                            engine.running.tell(id, Some(token), Told::Stop);
-                        }
-                    }
-                }
-                measure::stale("renewal", stale);
+        let soon = engine.clock.mono() + half_ms;
+        let urgent = busy.into_iter().filter(|(id, token)| engine.running.ends_by(*id, *token, soon));
+        renew(&engine, urgent.collect(), true).await;
+    }
+}
+
+/// One renewal. Answers what somebody was writing, or nothing where nobody answered in time: a renewal is given up while there
+/// is time for another one.
+async fn renew(engine: &Inner, held: Vec<(TaskId, FencingToken)>, waits: bool) -> Option<Vec<(TaskId, FencingToken)>> {
+    let mut busy = Vec::new();
+    if held.is_empty() {
+        return Some(busy);
+    }
+    let (asked_at, lease_ms) = (engine.clock.mono(), engine.settings.lease_ms);
+    let patience = match engine.store.capabilities().single_process {
+        true => Duration::MAX,
+        false => LEAST_PATIENCE.max(Duration::from_millis(lease_ms.unsigned_abs() / if waits { 2 } else { 3 })),
+    };
+    let params = RenewParams { node: engine.settings.node.clone(), held: held.clone(), lease_ms, waits };
+    let Ok(renewed) = tokio::time::timeout(patience, engine.store.renew(params)).await else {
+        tracing::warn!("nobody answers a renewal of leases; work goes on until they end");
+        return None;
+    };
+    let answers = match renewed {
+        Ok(answers) => answers,
+        Err(e) => {
+            tracing::warn!(error = %e, "leases could not be renewed; work goes on until they end");
+            return Some(busy);
+        }
+    };
+    let (lease_end, mut stale) = (asked_at + lease_ms.unsigned_abs(), 0);
+    for ((id, token), answer) in held.into_iter().zip(answers) {
+        match answer {
+            Renewed::Busy => busy.push((id, token)),
+            Renewed::Stale => stale += usize::from(engine.running.lost(id, token)),
+            Renewed::Ok => engine.running.renewed(id, token, lease_end),
+            Renewed::Stop => {
+                engine.running.renewed(id, token, lease_end);
+                engine.running.tell(id, Some(token), Told::Stop);
             }
-            Err(e) => tracing::warn!(error = %e, "leases could not be renewed; work goes on until they end"),
         }
     }
+    measure::stale("renewal", stale);
+    Some(busy)
 }
 
 /// Drops chunks when their leases end, whatever becomes of renewals: another node may have them by then.

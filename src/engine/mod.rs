@@ -26,7 +26,7 @@ use crate::bus::LocalBus;
 use crate::core::metric;
 use crate::core::resolve::Resolver;
 use crate::core::retention::Keep;
-use crate::core::time::{Clock, Millis, Rng};
+use crate::core::time::{Clock, Millis, Mono, Rng};
 use crate::core::view::Catalogue;
 use crate::handler::Registry;
 use crate::store::files::Files;
@@ -122,7 +122,8 @@ struct Inner {
     running: SharedRunning,
     pulse: Arc<Pulse>,
     reports: Arc<ReportBook>,
-    commits: Group<ChunkCommit, Committed>,
+    /// Answers come with when their commit began, which is what a kept lease counts from at the latest.
+    commits: Group<ChunkCommit, (Committed, Mono)>,
     /// Commits of chunks make room for claims, and claims make the next commits: they take turns.
     turn: Turn,
     drain: watch::Sender<bool>,
@@ -138,10 +139,6 @@ impl Inner {
     async fn drain_began(&self) {
         // An error means that the engine is gone, which ends the loop as well.
         let _ = self.drain.subscribe().wait_for(|began| *began).await;
-    }
-
-    fn lease_end_from_now(&self) -> crate::core::time::Mono {
-        self.clock.mono() + self.settings.lease_ms.unsigned_abs()
     }
 
     /// The poll with a jitter, so that nodes do not fall in step.
@@ -178,14 +175,17 @@ impl Engine {
         let reports = Arc::new(ReportBook::new(store.clone(), bus.clone(), wake.clone(), clock.clone()));
         let turn = Turn::default();
         let commits = {
-            let (store, bus, wake) = (store.clone(), bus.clone(), wake.clone());
-            Group::start(turn.clone(), move |items, _again| {
-                let (store, bus, wake) = (store.clone(), bus.clone(), wake.clone());
+            let (store, bus, wake, clock) = (store.clone(), bus.clone(), wake.clone(), clock.clone());
+            // While their rows are locked no lease of them is renewed.
+            let at_most = Duration::from_millis(settings.lease_ms.unsigned_abs() / 2);
+            Group::held_to(at_most, turn.clone(), move |items, _again| {
+                let (store, bus, wake, began) = (store.clone(), bus.clone(), wake.clone(), clock.mono());
                 async move {
                     let (watch, count) = (Stopwatch::start(), items.len());
                     let written = store.commit(items).await;
                     failpoint!("publish.before");
-                    watch.committed("chunks", count, written, &bus, &wake)
+                    let committed = watch.committed("chunks", count, written, &bus, &wake)?;
+                    Ok(committed.into_iter().map(|committed| (committed, began)).collect())
                 }
             })
         };

@@ -95,6 +95,11 @@ impl Running {
         self.places().get(&id).is_some_and(|p| p.token == token && p.lease_end > now)
     }
 
+    /// Whether a lease of ours ends by an instant.
+    pub fn ends_by(&self, id: TaskId, token: FencingToken, by: Mono) -> bool {
+        self.places().get(&id).is_some_and(|p| p.token == token && p.lease_end <= by)
+    }
+
     /// The end of a chunk is being written, or the next one under the same lease begins.
     pub fn ends(&self, id: TaskId, token: FencingToken, ends: bool) {
         if let Some(place) = self.places().get_mut(&id).filter(|p| p.token == token) {

@@ -56,6 +56,8 @@ pub struct RenewParams {
     pub held: Vec<(TaskId, FencingToken)>,
     /// Length from now, ms.
     pub lease_ms: i64,
+    /// Waits for tasks that somebody is writing at this moment; otherwise they are `Busy`.
+    pub waits: bool,
 }
 
 /// Lengthens the leases of chunks that workers outside run, none beyond the time of its chunk.
@@ -76,6 +78,9 @@ pub enum Renewed {
     Ok,
     /// Go on, but somebody asked the task to stop.
     Stop,
+    /// Somebody is writing the task at this moment, perhaps the end of this very chunk: the lease ends when it did before, and
+    /// nobody knows yet whether it is lost.
+    Busy,
     /// The lease is lost.
     Stale,
 }

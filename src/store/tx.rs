@@ -216,7 +216,7 @@ pub trait Tx: Send {
     /// How many unfinished tasks of each pack, of one tenant or of all, have no chunk under way; packs without any are left
     /// out.
     async fn pack_waiting(&mut self, tenant: Option<&str>) -> Result<Vec<(String, i64)>>;
-    /// Lengthens leases in one statement.
+    /// Lengthens leases in one statement. What another transaction has locked is `Busy`.
     async fn renew(&mut self, params: &RenewParams, until: Millis) -> Result<Vec<Renewed>>;
     /// Lengthens leases of chunks that workers outside run until `until`, or the end of their time where that is sooner.
     async fn renew_lent(&mut self, params: &RenewLent, now: Millis, until: Millis) -> Result<Vec<Renewed>>;

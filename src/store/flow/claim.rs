@@ -139,6 +139,9 @@ async fn claim_one(tx: &mut dyn Tx, work: &mut Work, id: TaskId, params: &ClaimP
 
 /// The verb: lengthens the leases a node holds, in one statement, and brings stop requests back.
 pub async fn renew(mut tx: Box<dyn Tx>, params: &RenewParams) -> Result<Vec<Renewed>> {
+    if params.waits {
+        tx.load(&params.held.iter().map(|(id, _)| *id).collect::<Vec<_>>()).await?;
+    }
     let until = tx.now().await?.plus(params.lease_ms);
     let answer = tx.renew(params, until).await?;
     store_point!("renew.before");

@@ -97,16 +97,20 @@ pub(super) fn no_documents() -> Documents {
     Documents { params: json!({}), checkpoint: None, result: None }
 }
 
-/// The answer for each lease that was to be lengthened, from the rows of those that were. By id and token: a holder may still
+/// The answer for each lease that was to be lengthened, from the rows of those that are held; one without a state was locked
+/// by somebody else. By id and token: a holder may still
 /// hold a chunk of a task that it has lost and claimed anew.
 pub(super) fn renewed<C: Columns>(rows: Vec<C>, held: &[(TaskId, FencingToken)]) -> Result<Vec<Renewed>> {
     let mut renewed = BTreeMap::new();
     for mut r in rows {
         let id = row::task_id(&r.text()?.unwrap_or_default())?;
         let token = FencingToken(r.int()?.unwrap_or_default());
-        let state = r.text()?.as_deref().and_then(State::parse);
-        let asked = matches!(state, Some(State::Pausing | State::Cancelling));
-        renewed.insert((id, token), if asked { Renewed::Stop } else { Renewed::Ok });
+        let answer = match r.text()?.as_deref().map(State::parse) {
+            None => Renewed::Busy,
+            Some(Some(State::Pausing | State::Cancelling)) => Renewed::Stop,
+            Some(_) => Renewed::Ok,
+        };
+        renewed.insert((id, token), answer);
     }
     Ok(held.iter().map(|held| renewed.get(held).copied().unwrap_or(Renewed::Stale)).collect())
 }

@@ -82,7 +82,8 @@ pub enum Standing {
 impl From<Renewed> for Standing {
     fn from(answer: Renewed) -> Self {
         match answer {
-            Renewed::Ok => Self::Ok,
+            // What is being written is held.
+            Renewed::Ok | Renewed::Busy => Self::Ok,
             Renewed::Stop => Self::Stop,
             Renewed::Stale => Self::Stale,
         }

@@ -389,6 +389,7 @@ async fn a_task_whose_time_is_over_is_not_claimed_and_gives_its_turn_on(f: &Fixt
     let claimed = f.claim(1).await;
     assert_eq!(claimed.iter().map(|c| c.task.id).collect::<Vec<_>>(), [next]);
     assert_eq!(f.state(timed).await, State::Failed);
-    let params = RenewParams { node: "n1".into(), held: vec![(TaskId::new(), FencingToken(1))], lease_ms: 1 };
+    let params =
+        RenewParams { node: "n1".into(), held: vec![(TaskId::new(), FencingToken(1))], lease_ms: 1, waits: false };
     assert_eq!(f.store.renew(params).await.unwrap(), [Renewed::Stale], "a task that never was");
 }

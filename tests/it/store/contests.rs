@@ -1,15 +1,18 @@
 //! Races: two nodes on one database ask for the same thing at the same instant. The database has to choose one.
 
+use super::fixture::{Fixture, LEASE_MS};
 use super::words::*;
 use crate::support::ground::Ground;
 use crate::support::on_each_database;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
+use taskbell::core::ids::FencingToken;
 use taskbell::core::ids::TaskId;
 use taskbell::core::lifecycle::Ask;
 use taskbell::core::submit::{Submit, Submitted};
 use taskbell::core::task::State;
-use taskbell::store::{AskParams, ListParams, Store};
+use taskbell::store::{AskParams, ListParams, RenewParams, Renewed, Store};
 use tokio::task::JoinSet;
 
 /// Callers at one instant.
@@ -81,4 +84,39 @@ async fn racing_clicks_of_two_nodes_never_hold_a_key_beyond_its_limit(ground: Ar
         let waiting = own.filter(|task| task.state == State::Blocked).count();
         assert_eq!((held, waiting), (LIMIT as usize, 6), "{key}");
     }
+}
+
+/// Proves: G2.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn on_postgres_a_renewal_is_held_up_by_nobody_who_writes_one_of_the_tasks() {
+    const LIMIT: Duration = Duration::from_secs(60);
+    let f = Fixture::postgres().await;
+    f.submit((0..3).map(|n| keyed(&n.to_string())).collect()).await;
+    let claimed = f.claim_on("n1", 3).await;
+    let mut held: Vec<_> = claimed.iter().map(|c| (c.task.id, c.task.fencing_token)).collect();
+    held.sort_unstable_by_key(|(id, _)| *id);
+    f.pass(1_000);
+    let renew = |held: Vec<_>, waits| {
+        let params = RenewParams { node: "n1".into(), held, lease_ms: LEASE_MS, waits };
+        let store = f.store.clone();
+        tokio::time::timeout(LIMIT, async move { store.renew(params).await.unwrap() })
+    };
+    let mut writing = f.store.begin().await.unwrap();
+    writing.load(&[held[1].0]).await.unwrap();
+    let stale = (held[1].0, FencingToken(99));
+    let asked = held.iter().copied().chain([stale]).collect();
+    let answers = renew(asked, false).await.expect("it waits for nobody");
+    assert_eq!(answers, [Renewed::Ok, Renewed::Busy, Renewed::Ok, Renewed::Stale]);
+    let until = f.now().plus(LEASE_MS);
+    assert_eq!(f.get(held[0].0).await.lease_until, Some(until));
+    assert_eq!(f.get(held[1].0).await.lease_until, Some(until.plus(-1_000)), "left as it was");
+    let waiting = tokio::spawn(renew(vec![held[1]], true));
+    let ends = async {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        drop(writing);
+    };
+    let (answers, ()) = tokio::join!(waiting, ends);
+    assert_eq!(answers.unwrap().expect("it comes to an end"), [Renewed::Ok]);
+    assert_eq!(f.get(held[1].0).await.lease_until, Some(until));
+    f.check().await;
 }

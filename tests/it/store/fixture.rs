@@ -261,7 +261,7 @@ impl Fixture {
 
     pub async fn renew(&self, node: &str, claimed: &[&Claimed]) -> Vec<Renewed> {
         let held = claimed.iter().map(|c| (c.task.id, c.task.fencing_token)).collect();
-        self.store.renew(RenewParams { node: node.into(), held, lease_ms: LEASE_MS }).await.unwrap()
+        self.store.renew(RenewParams { node: node.into(), held, lease_ms: LEASE_MS, waits: false }).await.unwrap()
     }
 
     /// A report between commits; `false` = stale.

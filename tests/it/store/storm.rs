@@ -113,7 +113,7 @@ async fn works(store: Arc<dyn Store>, node: String, until: Instant, accepted: Ar
         // In another order than they were claimed in, as group commits gather them.
         claimed.sort_by_key(|c| std::cmp::Reverse(c.task.created_at));
         let held = claimed.iter().map(|c| (c.task.id, c.task.fencing_token)).collect();
-        store.renew(RenewParams { node: node.clone(), held, lease_ms: LEASE_MS }).await?;
+        store.renew(RenewParams { node: node.clone(), held, lease_ms: LEASE_MS, waits: false }).await?;
         let ends: Vec<ChunkCommit> = claimed
             .iter()
             .enumerate()

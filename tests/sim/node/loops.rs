@@ -71,12 +71,13 @@ pub(super) async fn heartbeat(node: Arc<Node>) {
         let held = node.running.held();
         let asked_at = node.mono();
         if !held.is_empty() {
-            let params = RenewParams { node: node.name.clone(), held: held.clone(), lease_ms: LEASE_MS };
+            let params = RenewParams { node: node.name.clone(), held: held.clone(), lease_ms: LEASE_MS, waits: false };
             if let Ok(answers) = node.store.renew(params).await {
                 let lease_end = asked_at + LEASE_MS.unsigned_abs();
                 for ((id, token), answer) in held.into_iter().zip(answers) {
                     match answer {
                         Renewed::Stale => node.running.tell(id, Some(token), Told::Lost),
+                        Renewed::Busy => {}
                         Renewed::Ok => node.running.renewed(id, token, lease_end),
                         Renewed::Stop => {
                             node.running.renewed(id, token, lease_end);

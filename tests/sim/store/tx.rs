@@ -270,7 +270,7 @@ impl Tx for FaultyTx {
     async fn renew(&mut self, params: &RenewParams, until: Millis) -> Result<Vec<Renewed>> {
         self.next(false).await?;
         let answers = self.tx.renew(params, until).await?;
-        let kept = params.held.iter().zip(&answers).filter(|(_, answer)| **answer != Renewed::Stale);
+        let kept = params.held.iter().zip(&answers).filter(|(_, answer)| matches!(answer, Renewed::Ok | Renewed::Stop));
         self.changes.renewed.extend(kept.map(|((id, _), _)| (*id, until)));
         Ok(answers)
     }

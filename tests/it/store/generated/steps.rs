@@ -219,7 +219,12 @@ impl Known {
                     let tenant = dice.one(&[None, Some("acme".to_owned()), Some("globex".to_owned())]);
                     return Step::RenewLent(RenewLent { tenant, held, lease_ms: LEASE_MS });
                 }
-                Step::Renew(RenewParams { node: dice.one(&["n1", "n2"]).into(), held, lease_ms: LEASE_MS })
+                Step::Renew(RenewParams {
+                    node: dice.one(&["n1", "n2"]).into(),
+                    held,
+                    lease_ms: LEASE_MS,
+                    waits: false,
+                })
             }
             9 => Step::Sweep(SweepParams {
                 limit: 500,
