@@ -198,8 +198,8 @@ async fn submit_for(nodes: &Nodes, size: &Size, work: Work) -> usize {
 async fn a_load_that_stays_costs_at_its_end_what_it_cost_at_its_start(ground: Arc<Ground>) {
     let alone = ground.database().is_none();
     let (size, count) = (Size::usual(alone), if alone { 1 } else { 2 });
-    // A tenth more can be finished than comes.
-    let pause = Duration::from_millis((count * AT_ONCE * 10_000 / size.per_second / 11) as u64);
+    // Half as many again can be finished as come, less what it takes to claim and to commit.
+    let pause = Duration::from_millis((count * AT_ONCE * 1_000 * 2 / 3 / size.per_second) as u64);
     let work = Work { chunks: 1, items: 1, pause };
     let at_once = AT_ONCE.to_string();
     let nodes = Nodes::start(ground, count, &[("ENGINE__PARALLELISM", &at_once)]).await;
@@ -228,7 +228,8 @@ async fn a_load_that_stays_costs_at_its_end_what_it_cost_at_its_start(ground: Ar
     };
     let (looks, submitted) = tokio::join!(looks, submit_for(&nodes, &size, work));
     let finished = looks[looks.len() - 1].claimed - looks[0].claimed;
-    println!("{submitted} clicked in {:?}, {finished} claimed", began.elapsed());
+    let left = (size.queued + submitted) as f64 - finished;
+    println!("{submitted} clicked in {:?}, {finished} claimed, {left} are left", began.elapsed());
     assert_held(&size, &looks, alone);
 
     nodes.end().await;

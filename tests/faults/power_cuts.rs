@@ -253,7 +253,7 @@ async fn losing_cuts(synchronous: &str, cuts: usize, time: Duration) -> usize {
 
 /// Proves: G1.
 async fn a_power_cut_at_any_place_loses_nothing_that_was_answered() {
-    let (cuts, time) = if long() { (200, Duration::from_secs(20)) } else { (20, Duration::from_secs(5)) };
+    let (cuts, time) = if long() { (200, Duration::from_secs(6)) } else { (20, Duration::from_secs(5)) };
     assert_eq!(losing_cuts("full", cuts, time).await, 0);
 }
 

@@ -39,6 +39,10 @@ async fn claims_in(store: &Arc<dyn Store>, time: Duration) -> Vec<Duration> {
     took
 }
 
+fn p50(took: &[Duration]) -> Duration {
+    took[took.len() / 2]
+}
+
 fn p99(took: &[Duration]) -> Duration {
     took[took.len() * 99 / 100]
 }
@@ -63,8 +67,9 @@ async fn claims_stay_quick_while_somebody_holds_a_snapshot() {
         p99(&held),
         held.len()
     );
-    // On a machine that does other things too a single claim may take any time; a walk through all old versions takes longer.
-    assert!(p99(&held) < p99(&base) * 3 + Duration::from_millis(300), "{:?} became {:?}", p99(&base), p99(&held));
+    // On a machine that does other things too a single claim may take any time: of a few the one in the middle is looked at.
+    let part = if long() { p99 } else { p50 };
+    assert!(part(&held) < part(&base) * 3 + Duration::from_millis(300), "{:?} became {:?}", part(&base), part(&held));
     if !long() {
         assert_invariants(store.as_ref()).await;
     }
