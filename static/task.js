@@ -8,6 +8,7 @@
  */
 import { actButtons, listenForActs } from './acts.js';
 import { call } from './api.js';
+import { startChildren } from './children.js';
 import { h, pageData, setAttribute, setIcon, setText } from './dom.js';
 import { has, number, t, unitName } from './i18n.js';
 import { TaskLog } from './log.js';
@@ -22,7 +23,8 @@ export function startTask(root, shared) {
   const first = pageData('tb-task');
   const { tasks, connection } = shared;
   tasks.merge([first]);
-  const part = Object.fromEntries([...root.querySelectorAll('[data-part]')].map((element) => [element.dataset.part, element]));
+  const named = [...root.querySelectorAll('[data-part]')].filter((element) => !element.closest('[data-task]'));
+  const part = Object.fromEntries(named.map((element) => [element.dataset.part, element]));
   const log = new TaskLog(first.id);
   log.start().finally(() => {
     part.log.replaceChildren(log.element);
@@ -36,11 +38,13 @@ export function startTask(root, shared) {
   });
   listenForCopy(root);
   const course = startCourse(part);
+  const children = startChildren(part, first, shared);
   let shown = null;
   const paint = () => {
     const task = tasks.get(first.id) ?? shown ?? first;
     paintTask(part, task, serverNow(), (id) => tasks.get(id)?.title);
     course.paint(task);
+    children.changed(task);
     if (shown && shown.revision !== task.revision && shown.state !== task.state) {
       course.read(task);
       settled(part, task, shared);
@@ -49,10 +53,14 @@ export function startTask(root, shared) {
   };
   let cut = false;
   connection.addEventListener('live', () => {
-    if (cut && connection.live === 'live') course.read(shown);
+    if (cut && connection.live === 'live') {
+      course.read(shown);
+      if (!part.children.hidden) children.read();
+    }
     cut = connection.live !== 'live';
   });
   tasks.subscribe(({ ids, replaced }) => {
+    children.paint();
     if (replaced && !tasks.get(first.id)) tasks.merge([shown ?? first]);
     else if (replaced || ids.has(first.id)) paint();
   });

@@ -52,7 +52,7 @@ async fn faults(stage: &Stage, view: &str) -> Vec<String> {
 }
 
 /// Looks at the page in the light and in the dark, and keeps both pictures.
-async fn look(stage: &Stage, view: &str, found: &mut Vec<String>) {
+pub(crate) async fn look(stage: &Stage, view: &str, found: &mut Vec<String>) {
     for dark in [false, true] {
         stage.scheme(dark).await;
         let view = format!("{view}-{}", if dark { "dark" } else { "light" });

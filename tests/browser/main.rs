@@ -30,6 +30,7 @@ mod accessible;
 mod acts;
 mod bell;
 mod center;
+mod children;
 mod clock;
 mod connection;
 mod course;
@@ -60,6 +61,7 @@ fn main() -> std::process::ExitCode {
         bell::tests(),
         accessible::tests(),
         center::tests(),
+        children::tests(),
         forms::tests(),
         truth::tests(),
         words::tests(),

@@ -8,6 +8,7 @@
 pub mod ask;
 pub mod assets;
 pub mod buttons;
+pub mod children;
 pub mod docs;
 pub mod dress;
 pub mod error;

@@ -1,6 +1,7 @@
 //! `/tasks/{id}`: one task with its bar, facts, picture, log, timeline and details.
 
 use super::ask::{self, AskPage};
+use super::children::{self, Children, Newest};
 use super::html;
 use super::picture::Picture;
 use super::row::Row;
@@ -49,6 +50,8 @@ pub struct Beside {
     pub earlier: i64,
     /// The points of the picture.
     pub points: Vec<Point>,
+    /// Its newest subtasks.
+    pub children: Newest,
     /// A sentence on what a click did not do.
     pub note: String,
 }
@@ -75,6 +78,7 @@ pub struct TaskPage<'a> {
     log: Vec<Line>,
     log_failed: bool,
     picture: Option<Picture>,
+    children: Children<'a>,
     timeline: Vec<TimelineLine>,
     attempts: Vec<Attempt>,
     earlier: i64,
@@ -84,7 +88,7 @@ pub struct TaskPage<'a> {
 impl<'a> TaskPage<'a> {
     /// The page of a task that the viewer may see.
     #[must_use]
-    pub fn new(page: &'a Shell, task: &'a TaskDetail, beside: Beside) -> Self {
+    pub fn new(page: &'a Shell, task: &'a TaskDetail, beside: &'a Beside) -> Self {
         let summary = &task.summary;
         let row = Row::new(summary, page.w, &page.watch, &page.csrf);
         let retrying = summary.waiting.as_ref().is_some_and(|w| w.reason == WaitReason::Retry);
@@ -93,7 +97,7 @@ impl<'a> TaskPage<'a> {
             page,
             task_json: script_json(task),
             back_link: url.and_then(safe_link).map(str::to_owned),
-            note: beside.note,
+            note: beside.note.clone(),
             shows_error: summary.error.is_some() && (summary.state == TaskState::Failed || retrying),
             big: big(&row),
             message: message(&row),
@@ -108,8 +112,9 @@ impl<'a> TaskPage<'a> {
                 .unwrap_or_default(),
             checkpoint: task.checkpoint.as_ref().map(pretty).unwrap_or_default(),
             log_failed: beside.log.is_none(),
-            log: beside.log.unwrap_or_default().iter().map(|line| log_line(page, line)).collect(),
+            log: beside.log.iter().flatten().map(|line| log_line(page, line)).collect(),
             picture: Picture::new(page, &row, &beside.points, &beside.timeline),
+            children: Children::new(page, &beside.children),
             timeline: timeline::lines(page, summary, &beside.timeline),
             attempts: timeline::attempts(page, summary, &beside.timeline),
             earlier: beside.earlier,
@@ -238,7 +243,9 @@ async fn written(
         timeline.iter_mut().for_each(|event| event.node = None);
     }
     let points = state.store.points(id).await?;
-    Ok(html(&TaskPage::new(shell, &detail, Beside { log, timeline, earlier, points, note })))
+    let children = children::read(state, who, shell.w.lang(), &task).await?;
+    let beside = Beside { log, timeline, earlier, points, children, note };
+    Ok(html(&TaskPage::new(shell, &detail, &beside)))
 }
 
 /// `POST /tasks/{id}/{act}`: what the API does for the same words, after its question where the form asks for it; a refusal is

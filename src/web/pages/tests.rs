@@ -1,6 +1,7 @@
 //! The pages as a whole: what they say in each state, and that hostile text stays text.
 
 use super::buttons::{ButtonsPage, Refused};
+use super::children::Newest;
 use super::error::ErrorPage;
 use super::login::LoginPage;
 use super::notifications::{Filter, NotificationsPage, Unread, chips, in_groups, kept};
@@ -426,6 +427,7 @@ fn hostile_text_stays_text_on_every_page() {
         }],
         earlier: 3,
         points: Vec::new(),
+        children: Newest { items: tasks.to_vec(), more: true },
         note: HOSTILE.into(),
     };
     let action = action();
@@ -440,7 +442,7 @@ fn hostile_text_stays_text_on_every_page() {
     let pages = [
         ButtonsPage::new(&shell, &[(&action, Some(48_000))], Some(&refused)).render(),
         list(&shell, filter, in_groups(&shell, &tasks, true)).render(),
-        TaskPage::new(&shell, &detail, beside).render(),
+        TaskPage::new(&shell, &detail, &beside).render(),
         RecordPage::new(&shell, &record, Some("javascript:alert(1)"), &tasks, Some(HOSTILE.into())).render(),
         LoginPage { page: &shell, refused: Some(HOSTILE.into()), user: HOSTILE, next: HOSTILE }.render(),
         ErrorPage::new(&shell, 409, Some(HOSTILE), Some(HOSTILE.into())).render(),
