@@ -182,15 +182,14 @@ const COPIES: &str =
 
 /// Clicks as many as are due at each beat, whatever it takes; answers how many there were.
 async fn submit_for(nodes: &Nodes, size: &Size, work: Work) -> usize {
-    let (began, mut submitted) = (Instant::now(), 0);
+    let (began, mut submitted, mut beats) = (Instant::now(), 0, tokio::time::interval(BEAT));
     while began.elapsed() < size.time {
         let due = (began.elapsed().as_secs_f64() * size.per_second as f64) as usize;
         if due > submitted {
             nodes.click_many("load", submitted..due.min(submitted + BATCH), work).await;
             submitted = due.min(submitted + BATCH);
         }
-        tokio::time::sleep_until((began + BEAT * (began.elapsed().as_millis() / BEAT.as_millis() + 1) as u32).into())
-            .await;
+        beats.tick().await;
     }
     submitted
 }
@@ -249,7 +248,7 @@ async fn a_load_that_stays_costs_at_its_end_what_it_cost_at_its_start(ground: Ar
 fn assert_held(size: &Size, looks: &[Look], alone: bool) {
     let (start, first, last) = (&looks[0], &looks[1], &looks[looks.len() - 1]);
     let before_last = &looks[looks.len() - 2];
-    assert!(looks.iter().all(|look| look.memory < MOST_BYTES), "a node has grown: {:?}", last);
+    assert!(looks.iter().all(|look| look.memory < MOST_BYTES), "a node has grown: {last:?}");
     if alone {
         assert!(last.journal < MOST_JOURNAL, "the journal is never taken over into the file: {last:?}");
     }
