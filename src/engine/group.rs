@@ -15,6 +15,7 @@
 //! have been the loss of an answer, whoever commits is told that it is not the first try; a caller that has gone away does
 //! not take its item back.
 
+use crate::core::time::Clock;
 use crate::store::{Result, StoreError};
 use futures_util::poll;
 use std::future::Future;
@@ -22,7 +23,6 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Mutex, MutexGuard, mpsc, oneshot};
-use tokio::time::Instant;
 
 /// The most items of one commit.
 const MAX_BATCH: usize = 500;
@@ -41,20 +41,16 @@ type Waiting<Q, A> = (Q, oneshot::Sender<Result<A>>);
 
 /// How many items a commit may have, so that it takes no longer than it may.
 struct Pace {
-    at_most: Duration,
+    at_most_ms: u64,
     items: usize,
 }
 
 impl Pace {
-    fn new(at_most: Duration) -> Self {
-        Self { at_most, items: if at_most == Duration::MAX { MAX_BATCH } else { FIRST_BATCH } }
-    }
-
     /// A commit of so many items took so long.
-    fn took(&mut self, items: usize, time: Duration) {
-        if time > self.at_most {
+    fn took(&mut self, items: usize, ms: u64) {
+        if ms > self.at_most_ms {
             self.items = (items / 2).max(1);
-        } else if items == self.items && time < self.at_most / 3 {
+        } else if items == self.items && ms < self.at_most_ms / 3 {
             self.items = (2 * items).min(MAX_BATCH);
         }
     }
@@ -92,17 +88,24 @@ impl<Q: Clone + Send + Sync + 'static, A: Send + 'static> Group<Q, A> {
         F: Fn(Vec<Q>, bool) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<Vec<A>>> + Send + 'static,
     {
-        Self::held_to(Duration::MAX, turn, run)
+        let (mailbox, receiver) = mpsc::channel(MAILBOX);
+        tokio::spawn(commit_loop(receiver, None, turn, Arc::new(run)));
+        Self { mailbox }
     }
 
-    /// The same with batches that are expected to take no longer than this.
-    pub fn held_to<F, Fut>(at_most: Duration, turn: Turn, run: F) -> Self
+    /// The same with batches that are expected to take no longer than this by a clock, ms.
+    pub fn held_to<F, Fut>(at_most_ms: u64, clock: Arc<dyn Clock>, turn: Turn, run: F) -> Self
     where
         F: Fn(Vec<Q>, bool) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<Vec<A>>> + Send + 'static,
     {
         let (mailbox, receiver) = mpsc::channel(MAILBOX);
-        tokio::spawn(commit_loop(receiver, Pace::new(at_most), turn, Arc::new(run)));
+        tokio::spawn(commit_loop(
+            receiver,
+            Some((Pace { at_most_ms, items: FIRST_BATCH }, clock)),
+            turn,
+            Arc::new(run),
+        ));
         Self { mailbox }
     }
 
@@ -117,20 +120,27 @@ impl<Q: Clone + Send + Sync + 'static, A: Send + 'static> Group<Q, A> {
     }
 }
 
-async fn commit_loop<Q, A, F, Fut>(mut receiver: mpsc::Receiver<Waiting<Q, A>>, mut pace: Pace, turn: Turn, run: Arc<F>)
-where
+async fn commit_loop<Q, A, F, Fut>(
+    mut receiver: mpsc::Receiver<Waiting<Q, A>>,
+    mut pace: Option<(Pace, Arc<dyn Clock>)>,
+    turn: Turn,
+    run: Arc<F>,
+) where
     Q: Clone + Send + Sync,
     F: Fn(Vec<Q>, bool) -> Fut,
     Fut: Future<Output = Result<Vec<A>>>,
 {
     while let Some(first) = receiver.recv().await {
         let _turn = turn.take().await;
+        let at_most = pace.as_ref().map_or(MAX_BATCH, |(pace, _)| pace.items);
         let others = std::iter::from_fn(|| receiver.try_recv().ok());
-        let (items, senders): (Vec<Q>, Vec<_>) = std::iter::once(first).chain(others).take(pace.items).unzip();
-        let began = Instant::now();
+        let (items, senders): (Vec<Q>, Vec<_>) = std::iter::once(first).chain(others).take(at_most).unzip();
+        let began = pace.as_ref().map(|(_, clock)| clock.mono());
         match patient(run.as_ref(), &items, false).await {
             Ok(answers) => {
-                pace.took(items.len(), began.elapsed());
+                if let (Some((pace, clock)), Some(began)) = (&mut pace, began) {
+                    pace.took(items.len(), clock.mono() - began);
+                }
                 for (sender, answer) in senders.into_iter().zip(answers) {
                     let _ = sender.send(Ok(answer));
                 }
@@ -176,21 +186,19 @@ mod tests {
 
     #[test]
     fn a_commit_that_takes_too_long_is_followed_by_smaller_ones_and_a_fast_one_by_larger() {
-        let (second, mut pace) = (Duration::from_secs(1), Pace::new(Duration::from_secs(3)));
-        pace.took(4, 13 * second);
+        let mut pace = Pace { at_most_ms: 3_000, items: 4 };
+        pace.took(4, 13_000);
         assert_eq!(pace.items, 2);
-        pace.took(2, 2 * second);
+        pace.took(2, 2_000);
         assert_eq!(pace.items, 2, "as many more would take too long");
-        pace.took(2, 4 * second);
-        pace.took(1, 4 * second);
+        pace.took(2, 4_000);
+        pace.took(1, 4_000);
         assert_eq!(pace.items, 1, "one has to be");
         for _ in 0..20 {
-            pace.took(1, Duration::ZERO);
-            pace.took(pace.items, Duration::ZERO);
+            pace.took(pace.items, 0);
         }
         assert_eq!(pace.items, MAX_BATCH);
-        pace.took(3, Duration::ZERO);
+        pace.took(3, 0);
         assert_eq!(pace.items, MAX_BATCH, "a few say nothing of many");
-        assert_eq!(Pace::new(Duration::MAX).items, MAX_BATCH);
     }
 }

@@ -177,8 +177,8 @@ impl Engine {
         let commits = {
             let (store, bus, wake, clock) = (store.clone(), bus.clone(), wake.clone(), clock.clone());
             // While their rows are locked no lease of them is renewed.
-            let at_most = Duration::from_millis(settings.lease_ms.unsigned_abs() / 2);
-            Group::held_to(at_most, turn.clone(), move |items, _again| {
+            let at_most_ms = settings.lease_ms.unsigned_abs() / 2;
+            Group::held_to(at_most_ms, clock.clone(), turn.clone(), move |items, _again| {
                 let (store, bus, wake, began) = (store.clone(), bus.clone(), wake.clone(), clock.mono());
                 async move {
                     let (watch, count) = (Stopwatch::start(), items.len());
