@@ -11,6 +11,7 @@ use taskbell::core::task::State;
 use taskbell::store::{Asked, Claimed};
 
 store_suite! {
+    families_that_wait_for_each_others_keys_are_let_go_by_a_deadline_or_a_cancel
     a_descendant_behind_a_key_that_is_held_above_it_is_refused
     a_child_of_a_stopped_parent_is_not_resumed_alone
 }
@@ -59,4 +60,34 @@ async fn a_child_of_a_stopped_parent_is_not_resumed_alone(f: &Fixture) {
     f.run(children[0], done()).await;
     f.run(children[1], done()).await;
     f.run(other, done()).await;
+}
+
+async fn families_that_wait_for_each_others_keys_are_let_go_by_a_deadline_or_a_cancel(f: &Fixture) {
+    for by_deadline in [true, false] {
+        let timeout_ms = by_deadline.then_some(5_000);
+        let first = f.new_task(Submit { timeout_ms, ..under("left", 1) }).await;
+        let second = f.new_task(under("right", 1)).await;
+        let mut children = Vec::new();
+        for (parent, other) in [(first, "right"), (second, "left")] {
+            let parent = f.take(parent).await;
+            let child = Submit { slot: slot(other, 1, Policy::Wait), ..child(&parent) };
+            children.push(child.id);
+            f.commit(submitting(&parent, wait(OnFailure::Fail), vec![child])).await;
+        }
+        assert_eq!(f.states(&children).await, [State::Blocked; 2], "each waits for the other family");
+        f.sweep().await;
+        assert_eq!(f.states(&[first, second]).await, [State::Running; 2]);
+        let ended = if by_deadline {
+            f.pass(5_001);
+            f.sweep().await;
+            State::Failed
+        } else {
+            f.must(first, Ask::Cancel).await;
+            State::Cancelled
+        };
+        assert_eq!(f.states(&[first, children[0]]).await, [ended, State::Cancelled]);
+        f.run(children[1], done()).await;
+        f.run(second, done()).await;
+        assert_eq!(f.state(second).await, State::Succeeded);
+    }
 }
