@@ -1,6 +1,8 @@
 //! A node dies at each point between a decision and its commit, and between the commit and whoever is told.
 
+use crate::rig::base::Base;
 use crate::rig::nodes::{Nodes, Work};
+use crate::rig::watcher::Watcher;
 use crate::rig::{dice, long, on_each_database};
 use crate::support::ground::Ground;
 use libtest_mimic::Trial;
@@ -51,6 +53,7 @@ async fn a_node_that_dies_at_any_point_of_any_commit_loses_nothing_and_doubles_n
     let count = if ground.database().is_none() { 1 } else { 2 };
     let quick = [("ENGINE__LEASE_MS", "1500"), ("ENGINE__HEARTBEAT_MS", "300"), ("ENGINE__SWEEP_MS", "300")];
     let nodes = Arc::new(Nodes::start(ground, count, &quick).await);
+    let (base, watcher) = (Base::of(&nodes).await, Watcher::start(&nodes).await);
     let mut dice = dice("crash matrix");
     for seed in 0..seeds {
         for point in POINTS {
@@ -58,6 +61,9 @@ async fn a_node_that_dies_at_any_point_of_any_commit_loses_nothing_and_doubles_n
             die_at(&nodes, point, at, work, seed).await;
         }
     }
+    watcher.shows_the_rows().await;
+    drop(watcher);
+    base.is_reached(&nodes).await;
     let lost = nodes.settle(work, false).await;
     println!("{} aborts at {} points; {lost} leases lost", seeds * POINTS.len(), POINTS.len());
 }

@@ -1,7 +1,8 @@
 //! The handler of the fault tests: every item it works on leaves a trace, and a trace too many is seen.
 //!
 //! Of the items of a chunk every other one is a row in the table `ledger`, written in the commit of the chunk; the table has no
-//! key, so a doubled effect is a second row. The others are calls to a receiver, with a key that names task and item.
+//! key, so a doubled effect is a second row. The others are calls to a receiver, with a key that names task and item. A chunk
+//! that is given another checkpoint than the one that was acknowledged before it fails for good (invariant 9).
 
 use async_trait::async_trait;
 use serde_json::json;
@@ -35,6 +36,10 @@ impl Handler for Ledger {
         let number = |name: &str| cx.params()[name].as_i64().unwrap_or(0);
         let (items, total) = (number("items"), number("items") * number("chunks"));
         let from = cx.checkpoint().map_or(0, |place| place["next"].as_i64().unwrap_or(0));
+        if from != (cx.chunk_in().chunk - 1) * items {
+            let told = format!("chunk {} begins at {from}, and the one before ended elsewhere", cx.chunk_in().chunk);
+            return Err(HandlerError::permanent("checkpoint", told));
+        }
         let (task, token) = (cx.task().id.to_string(), cx.fencing_token().0);
         cx.progress(from, Some(total), Some("a chunk begins"));
         for item in from..from + items {

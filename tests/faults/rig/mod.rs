@@ -1,8 +1,10 @@
 //! What fault tests stand on: nodes that die and come back, a ledger of effects, a receiver that counts, seeds.
 
+pub mod base;
 pub mod ledger;
 pub mod nodes;
 pub mod receiver;
+pub mod watcher;
 
 use crate::support::ground::Ground;
 use libtest_mimic::Trial;
