@@ -15,6 +15,7 @@ mod rig;
 #[allow(dead_code, unused_imports, unused_macros, reason = "the tests use it too, and each a part of it")]
 mod support;
 
+mod bounded_key;
 mod crash_matrix;
 mod crash_soak;
 mod load_held;
@@ -29,7 +30,13 @@ fn main() -> ExitCode {
     if std::env::var_os(rig::nodes::NODE).is_some() || std::env::args().nth(1).is_some_and(|a| a == "script-worker") {
         return taskbell::cli::main(rig::ledger::handlers());
     }
-    let tests =
-        [crash_soak::tests(), crash_matrix::tests(), load_held::tests(), lost_answers::tests(), power_cuts::tests()];
+    let tests = [
+        bounded_key::tests(),
+        crash_soak::tests(),
+        crash_matrix::tests(),
+        load_held::tests(),
+        lost_answers::tests(),
+        power_cuts::tests(),
+    ];
     libtest_mimic::run(&Arguments::from_args(), tests.into_iter().flatten().collect()).exit_code()
 }

@@ -2,7 +2,8 @@
 //!
 //! Of the items of a chunk every other one is a row in the table `ledger`, written in the commit of the chunk; the table has no
 //! key, so a doubled effect is a second row. The others are calls to a receiver, with a key that names task and item. A chunk
-//! that is given another checkpoint than the one that was acknowledged before it fails for good (invariant 9).
+//! that is given another checkpoint than the one that was acknowledged before it fails for good (invariant 9). Each
+//! row tells how many tasks held the key of `bounded` at the instant of its commit (invariant 6).
 
 use async_trait::async_trait;
 use serde_json::json;
@@ -13,16 +14,28 @@ use taskbell::handler::native::NativeHandlers;
 use taskbell::handler::{ChunkContext, Handler, HandlerError};
 
 /// The table of the ledger.
-pub const TABLE: &str = "CREATE TABLE ledger (task TEXT NOT NULL, item BIGINT NOT NULL, token BIGINT NOT NULL)";
-const WRITE: &str = "INSERT INTO ledger (task, item, token) VALUES ($1, $2, $3)";
-/// The action of the tests.
+pub const TABLE: &str =
+    "CREATE TABLE ledger (task TEXT NOT NULL, item BIGINT NOT NULL, token BIGINT NOT NULL, holders BIGINT NOT NULL)";
+const WRITE: &str = "INSERT INTO ledger (task, item, token, holders)
+    SELECT CAST($1 AS TEXT), CAST($2 AS BIGINT), CAST($3 AS BIGINT), COUNT(*) FROM taskbell_tasks t
+    WHERE t.slot_held = 1 AND t.tenant = 'default' AND t.concurrency_key = 'bounded'";
+/// The actions of the tests.
 pub const ACTION: &str = r#"
 [[actions]]
 key = "ledger"
 title = "Ledger"
 handler = { native = "ledger" }
 retry = { max_attempts = 10, base = "100ms", cap = "1s" }
+
+[[actions]]
+key = "bounded"
+title = "Ledger, a few at once"
+handler = { native = "ledger" }
+retry = { max_attempts = 10, base = "100ms", cap = "1s" }
+concurrency = { key = "bounded", limit = 3, policy = "wait", hold = "task" }
 "#;
+/// How many tasks of `bounded` there may be at once.
+pub const AT_ONCE: i64 = 3;
 
 // To make one reads the certificates of the machine, which takes long without optimisation.
 static CLIENT: LazyLock<reqwest::Client> = LazyLock::new(reqwest::Client::new);
