@@ -16,10 +16,13 @@ mod rig;
 mod support;
 
 mod bounded_key;
+mod clocks;
 mod crash_matrix;
 mod crash_soak;
+mod frozen;
 mod load_held;
 mod lost_answers;
+mod partitions;
 mod power_cuts;
 
 use libtest_mimic::Arguments;
@@ -32,10 +35,13 @@ fn main() -> ExitCode {
     }
     let tests = [
         bounded_key::tests(),
-        crash_soak::tests(),
+        clocks::tests(),
         crash_matrix::tests(),
+        crash_soak::tests(),
+        frozen::tests(),
         load_held::tests(),
         lost_answers::tests(),
+        partitions::tests(),
         power_cuts::tests(),
     ];
     libtest_mimic::run(&Arguments::from_args(), tests.into_iter().flatten().collect()).exit_code()

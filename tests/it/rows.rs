@@ -29,6 +29,13 @@ const ROWS: &[(&str, &str)] = &[
     ("D1", "the node of a key's holder is killed: the next one starts within lease and sweep"),
     ("D4", "leases of all holders are lost again and again: as many slots are there as before"),
     ("D5", "what was switched off stays off through other changes, new versions and restarts"),
+    (
+        "E1",
+        "a node that cannot reach the database drops its chunks when their leases end, and nothing that it still has to say is heard",
+    ),
+    ("E3", "clocks of nodes that are wrong, jump or drift steal no lease, hold nothing up and make no time negative"),
+    ("E8", "a slow line to the database loses no lease"),
+    ("E9", "nodes that were cut off across a due time run due work once when they come back"),
     ("F1", "a cancel while nobody lives ends with the lease, and the list says what it waits for"),
     ("F3", "whatever the old worker of a cancelled task tells, it stays cancelled, and the worker is told so"),
     ("F5", "what may be asked of a task in a state is the same in the API, the list and the page"),

@@ -12,7 +12,7 @@ use sqlx::Connection as _;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use taskbell::core::task::State;
 use taskbell::store::Store;
 use taskbell::store::migrate::Mode;
@@ -49,14 +49,25 @@ pub struct Nodes {
 impl Nodes {
     /// Starts so many; on a file it can be one only.
     pub async fn start(ground: Arc<Ground>, count: usize, settings: &[(&str, &str)]) -> Self {
+        Self::start_each(ground, count, settings, |_| Vec::new()).await
+    }
+
+    /// The same, each with variables of its own in its environment.
+    pub async fn start_each(
+        ground: Arc<Ground>,
+        count: usize,
+        settings: &[(&str, &str)],
+        own: impl Fn(usize) -> Vec<(String, String)>,
+    ) -> Self {
         let config = format!("[database]\nurl = \"sqlite://{FILE}\"\n{}", ledger::ACTION);
         let mut spec = Spec::with_config(&config).exe(std::env::current_exe().unwrap()).env(NODE, "1");
         for (name, value) in settings {
             spec = spec.env(&format!("TASKBELL__{name}"), value);
         }
         let (mut servers, mut ports) = (Vec::new(), Vec::new());
-        for _ in 0..count {
-            let server = spec.clone().start_on(Arc::clone(&ground)).await;
+        for n in 0..count {
+            let each = own(n).iter().fold(spec.clone(), |spec, (name, value)| spec.env(name, value));
+            let server = each.start_on(Arc::clone(&ground)).await;
             ports.push(server.port());
             servers.push(tokio::sync::Mutex::new(server));
         }
@@ -156,6 +167,51 @@ impl Nodes {
             let mut server = server.lock().await;
             assert!(server.start_again_with(name, value).await, "{}", server.said());
         }
+    }
+
+    /// Asks a node for a path; nothing where there is no answer.
+    pub async fn get(&self, node: usize, path: &str) -> Option<(u16, String)> {
+        let answer = self.ask(node, path).await?;
+        Some((answer.status().as_u16(), answer.text().await.ok()?))
+    }
+
+    /// What a node takes for the time.
+    pub async fn clock(&self, node: usize) -> SystemTime {
+        let answer = self.ask(node, "/healthz").await.expect("the node answers");
+        httpdate::parse_http_date(answer.headers()["date"].to_str().unwrap()).unwrap()
+    }
+
+    async fn ask(&self, node: usize, path: &str) -> Option<reqwest::Response> {
+        let url = format!("http://127.0.0.1:{}{path}", self.ports[node]);
+        self.http.get(url).bearer_auth(&self.key).send().await.ok()
+    }
+
+    /// What a node has counted under these names since its start, all labels together.
+    pub async fn counted(&self, node: usize, names: &[&str]) -> u64 {
+        let lines = self.counts(node, names).await;
+        lines.iter().filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).map(|count| count as u64).sum()
+    }
+
+    /// The lines of the metrics of a node under these names; none where it does not answer.
+    pub async fn counts(&self, node: usize, names: &[&str]) -> Vec<String> {
+        let (_, text) = self.get(node, "/metrics").await.unwrap_or_default();
+        text.lines().filter(|line| names.iter().any(|name| line.starts_with(name))).map(str::to_owned).collect()
+    }
+
+    /// No node has lost a lease, by what it counted.
+    pub async fn assert_no_lease_lost(&self) {
+        for node in 0..self.servers.len() {
+            let lost = self.counts(node, &["taskbell_leases_ended_total", "taskbell_stale_writes_total"]).await;
+            assert!(lost.iter().all(|line| line.ends_with(" 0")), "node {node}: {lost:?}");
+        }
+    }
+
+    /// Tasks whose lease is held by the node with this process id, which is part of its name; read past all nodes.
+    pub async fn held_by(&self, pid: u32) -> i64 {
+        let database = self.ground.database().expect("several nodes are on a server");
+        let owner = format!("%:{pid}:%");
+        let sql = "SELECT COUNT(*) FROM taskbell_tasks WHERE lease_owner LIKE $1";
+        sqlx::query_scalar(sql).bind(owner).fetch_one(&mut database.connect().await).await.unwrap()
     }
 
     /// Waits until no task is unfinished; fails with those that are.
