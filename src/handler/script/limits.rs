@@ -5,6 +5,7 @@
 
 use rlimit::Resource;
 use rustix::process::{Pid, getpriority_process, setpriority_process};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::io;
 use std::time::Duration;
 
@@ -86,13 +87,26 @@ const OPEN_FILES: u64 = 8;
 /// How much sooner than others the system ends a child when its memory runs out, of 1,000.
 const FIRST_TO_GO: &str = "500";
 
-/// Puts a child behind the server. Done by the server as soon as the child is there: to start takes more of a processor than
-/// many a chunk.
+/// Puts a child behind the server, and off one processor where there are several. Done by the server as soon as the child is
+/// there: to start takes more of a processor than many a chunk.
+///
+/// A thread of the server that is woken from another processor may have to wait for the next tick wherever a script runs or
+/// starts, whatever their places are. It finds a free processor if scripts keep off one.
 pub(super) fn step_back(child: u32) {
     let Some(pid) = i32::try_from(child).ok().and_then(Pid::from_raw) else { return };
     let own = getpriority_process(None).unwrap_or(0);
     // Where it is not allowed, scripts have the place of the server.
     let _ = setpriority_process(Some(pid), (own + NICE).min(LAST));
+    if let Some(processors) = sched_getaffinity(None).ok().and_then(all_but_the_first) {
+        let _ = sched_setaffinity(Some(pid), &processors);
+    }
+}
+
+/// The processors that scripts use; none where there is only one.
+fn all_but_the_first(mut processors: CpuSet) -> Option<CpuSet> {
+    let first = (0..CpuSet::MAX_CPU).find(|n| processors.is_set(*n))?;
+    processors.unset(first);
+    (processors.count() > 0).then_some(processors)
 }
 
 /// Takes from the process what a script's process never needs: core dumps, files, writing to files, a place in memory when
@@ -127,4 +141,33 @@ fn own_bytes(name: &str) -> Option<u64> {
     let figures = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = figures.lines().find_map(|line| line.strip_prefix(name))?;
     line.trim().strip_suffix(" kB")?.parse::<u64>().ok().map(|kib| kib * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scripts_keep_off_one_processor_of_several_and_use_the_only_one() {
+        let of = |processors: &[usize]| {
+            let mut set = CpuSet::new();
+            processors.iter().for_each(|n| set.set(*n));
+            set
+        };
+        assert_eq!(all_but_the_first(of(&[2, 5, 7])), Some(of(&[5, 7])));
+        assert_eq!(all_but_the_first(of(&[3])), None);
+        assert_eq!(all_but_the_first(of(&[])), None);
+    }
+
+    #[test]
+    fn a_child_is_put_behind_its_server_and_off_a_processor() {
+        let mut child = std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
+        let pid = Pid::from_child(&child);
+        let (nice, processors) = (getpriority_process(None).unwrap(), sched_getaffinity(None).unwrap());
+        step_back(child.id());
+        assert_eq!(getpriority_process(Some(pid)).unwrap(), (nice + NICE).min(LAST));
+        assert_eq!(sched_getaffinity(Some(pid)).unwrap(), all_but_the_first(processors).unwrap_or(processors));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
 }
