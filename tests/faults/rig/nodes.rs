@@ -228,6 +228,15 @@ impl Nodes {
         }
     }
 
+    /// Waits until so many tasks have ended, or until the time is over.
+    pub async fn ended(&self, count: usize, limit: Duration) {
+        let ended = "SELECT COUNT(*) FROM taskbell_tasks WHERE finished_at IS NOT NULL";
+        let end = Instant::now() + limit;
+        while self.numbers(ended).await < vec![count as i64] && Instant::now() < end {
+            tokio::time::sleep(AGAIN).await;
+        }
+    }
+
     /// Ends the nodes and checks all there is to check: every accepted task is there once and has succeeded, each of its
     /// effects happened once, and the invariants hold. Answers how many leases were lost.
     pub async fn settle(&self, work: Work, with_receiver: bool) -> i64 {
