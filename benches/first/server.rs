@@ -33,7 +33,11 @@ pub async fn measure(figures: &mut Figures, scale: &Scale, kind: Kind) {
     let folder = tempfile::tempdir().unwrap();
     let script = folder.path().join("noop.js");
     std::fs::write(&script, SCRIPT).unwrap();
-    let config = format!("[[actions]]\nkey = \"noop\"\nhandler = {{ script = {script:?} }}\n");
+    // All clients are at one address.
+    let config = format!(
+        "[push]\nconnections_per_address = {}\n[[actions]]\nkey = \"noop\"\nhandler = {{ script = {script:?} }}\n",
+        WARM + scale.sockets + CLIENTS
+    );
     let server = Spec::with_config(&config).start_on(Arc::new(kind.ground().await)).await;
     let keys = keys(&server, CLIENTS.max((WARM + scale.sockets) / PER_USER + 1)).await;
     if scale.wants("submits over HTTP") {

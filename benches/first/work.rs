@@ -106,7 +106,7 @@ fn noop() -> (Action, Arc<dyn Handler>) {
 pub struct Drain {
     /// Tasks.
     pub count: usize,
-    /// Chunks at once, of all nodes together.
+    /// Chunks at once of each node.
     pub places: usize,
     /// Nodes, each with connections of its own; only a server takes more than one.
     pub nodes: usize,
@@ -134,8 +134,7 @@ pub async fn drained(kind: Kind, drain: Drain) -> f64 {
     let mut signals = bus.subscribe();
     let mut nodes = Vec::new();
     for (n, store) in stores.into_iter().enumerate() {
-        let parallelism = drain.places / drain.nodes;
-        let settings = EngineSettings { node: format!("bench-{n}"), parallelism, ..usual_settings() };
+        let settings = EngineSettings { node: format!("bench-{n}"), parallelism: drain.places, ..usual_settings() };
         nodes.push(Node::start_on(store, bus.clone(), ground.path(), vec![noop()], settings).await);
     }
     let mut ended = 0;
