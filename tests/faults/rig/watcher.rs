@@ -19,6 +19,9 @@ use tokio_util::task::AbortOnDropHandle;
 /// Between two tries to connect.
 const AGAIN: Duration = Duration::from_millis(100);
 
+/// How many of the tasks that are shown are looked up in the end.
+const LOOKED_UP: usize = 20;
+
 /// It looks on as long as the value lives.
 pub struct Watcher {
     client: Client,
@@ -50,14 +53,19 @@ impl Watcher {
         Self { client, seen, _watching: AbortOnDropHandle::new(tokio::spawn(watching)) }
     }
 
-    /// Waits until the newest tasks are shown as their rows are, when nothing changes any more; fails with what ever fell back.
+    /// Waits until the newest of the tasks that are shown are as their rows, when nothing changes any more; fails with what ever
+    /// fell back.
     pub async fn shows_the_rows(&self) {
-        let (_, page) = self.client.get("/api/v1/tasks?limit=20").await;
-        let row = |task: &Value| (task["id"].as_str().unwrap().to_owned(), task["revision"].as_i64().unwrap());
-        let newest: BTreeMap<String, i64> = page["items"].as_array().unwrap().iter().map(row).collect();
-        eventually("the pushed versions are those of the rows", PATIENCE, async || {
-            let seen = self.seen.lock().unwrap();
-            newest.iter().all(|(id, revision)| seen.shown.get(id) == Some(revision)).then_some(())
+        eventually("what is shown is what the rows say", PATIENCE, async || {
+            let newest = |seen: &Seen| -> Vec<_> { seen.shown.clone().into_iter().rev().take(LOOKED_UP).collect() };
+            let shown = newest(&self.seen.lock().unwrap());
+            for (id, revision) in &shown {
+                let (_, task) = self.client.get(&format!("/api/v1/tasks/{id}")).await;
+                if task["revision"] != *revision {
+                    return None;
+                }
+            }
+            (!shown.is_empty()).then_some(())
         })
         .await;
         let seen = self.seen.lock().unwrap();
