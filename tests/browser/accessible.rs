@@ -312,12 +312,13 @@ async fn loading_nothing_failed_and_not_allowed_are_told_apart(stage: &Stage) {
     stage
         .until(LIMIT, &format!("{main}.includes('No task fits these filters') || {main}.includes('Nothing matches')"))
         .await;
-    // Nothing has come yet, and nothing is said about what will.
+    // Nothing has come yet, and nothing is said about what will. What the page asks for beside, as it connects again, gets no
+    // answer.
     stage.proxy.refuse(&["/api/v1/ws"]);
     stage.open("/").await;
     stage.until(LIMIT, &format!("{BELL}?.querySelector('.tb-bell-button')")).await;
     stage
-        .eval("(window.answer = null, window.fetch = () => new Promise((go) => { window.answer = (status, body) => go(new Response(JSON.stringify(body), { status })); }), true)")
+        .eval("(window.answer = null, window.fetch = (url) => new Promise((go) => { if (String(url).endsWith('/api/v1/notifications')) window.answer = (status, body) => go(new Response(JSON.stringify(body), { status })); }), true)")
         .await;
     stage.eval(&format!("({BELL}.querySelector('.tb-bell-button').click(), true)")).await;
     let empty = format!("{BELL}.querySelector('.tb-panel-body')");
