@@ -1,7 +1,7 @@
 //! Tasks under a key of which a few may run at once, while their nodes are killed.
 
 use crate::rig::ledger::AT_ONCE;
-use crate::rig::nodes::Nodes;
+use crate::rig::nodes::{Nodes, QUICK};
 use crate::rig::on_each_database;
 use crate::support::ground::Ground;
 use libtest_mimic::Trial;
@@ -25,9 +25,8 @@ const OVER: Duration = Duration::from_secs(120);
 
 /// Invariant 6: each row of the ledger tells how many held the key at the instant of its commit.
 async fn no_more_tasks_than_may_hold_a_key_through_kills(ground: Arc<Ground>) {
-    let quick = [("ENGINE__LEASE_MS", "1500"), ("ENGINE__HEARTBEAT_MS", "300"), ("ENGINE__SWEEP_MS", "300")];
     let count = if ground.database().is_none() { 1 } else { 2 };
-    let nodes = Nodes::start(ground, count, &quick).await;
+    let nodes = Nodes::start(ground, count, &QUICK).await;
     let client = nodes.servers[0].lock().await.client("olga", "operator").await;
     for _ in 0..TASKS {
         let params = json!({"chunks": CHUNKS, "items": ITEMS, "pauseMs": 300});

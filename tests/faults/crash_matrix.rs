@@ -1,7 +1,7 @@
 //! A node dies at each point between a decision and its commit, and between the commit and whoever is told.
 
 use crate::rig::base::Base;
-use crate::rig::nodes::{Nodes, Work};
+use crate::rig::nodes::{Nodes, QUICK, Work};
 use crate::rig::watcher::Watcher;
 use crate::rig::{dice, long, on_each_database};
 use crate::support::ground::Ground;
@@ -51,8 +51,7 @@ async fn a_node_that_dies_at_any_point_of_any_commit_loses_nothing_and_doubles_n
     let work = Work { chunks: 3, items: 2, pause: Duration::from_millis(700) };
     // The second node is the one that others go to meanwhile.
     let count = if ground.database().is_none() { 1 } else { 2 };
-    let quick = [("ENGINE__LEASE_MS", "1500"), ("ENGINE__HEARTBEAT_MS", "300"), ("ENGINE__SWEEP_MS", "300")];
-    let nodes = Arc::new(Nodes::start(ground, count, &quick).await);
+    let nodes = Arc::new(Nodes::start(ground, count, &QUICK).await);
     let (base, watcher) = (Base::of(&nodes).await, Watcher::start(&nodes).await);
     let mut dice = dice("crash matrix");
     for seed in 0..seeds {

@@ -1,6 +1,6 @@
 //! Commits that fail and commits whose answers are lost, on nodes that live on: each is tried again, and applied once.
 
-use crate::rig::nodes::{Nodes, Work};
+use crate::rig::nodes::{Nodes, QUICK, Work};
 use crate::rig::on_each_database;
 use crate::support::ground::Ground;
 use libtest_mimic::Trial;
@@ -37,8 +37,7 @@ const OVER: Duration = Duration::from_secs(90);
 /// Proves: G1, G3, G5.
 async fn a_commit_that_fails_or_whose_answer_is_lost_is_applied_once(ground: Arc<Ground>) {
     let work = Work { chunks: 3, items: 2, pause: Duration::from_millis(400) };
-    let quick = [("ENGINE__LEASE_MS", "1500"), ("ENGINE__HEARTBEAT_MS", "300"), ("ENGINE__SWEEP_MS", "300")];
-    let nodes = Nodes::start(ground, 1, &quick).await;
+    let nodes = Nodes::start(ground, 1, &QUICK).await;
     nodes.end().await;
     let faults: Vec<String> = POINTS.iter().flat_map(|p| [format!("{p}=error@1"), format!("{p}=error@3")]).collect();
     nodes.start_again_with("TASKBELL_FAILPOINTS", &faults.join(";")).await;

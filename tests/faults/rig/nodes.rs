@@ -26,6 +26,10 @@ const FILE: &str = "data/taskbell.db";
 /// Between two tries of a click.
 const AGAIN: Duration = Duration::from_millis(100);
 
+/// Settings of nodes that are to notice soon what has become of each other, and of themselves.
+pub const QUICK: [(&str, &str); 3] =
+    [("ENGINE__LEASE_MS", "1500"), ("ENGINE__HEARTBEAT_MS", "300"), ("ENGINE__SWEEP_MS", "300")];
+
 /// How much each task of a test works.
 #[derive(Clone, Copy, Debug)]
 pub struct Work {
