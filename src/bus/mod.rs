@@ -59,7 +59,7 @@ impl Signal {
     /// Whether there may be something to claim after it.
     #[must_use]
     pub fn wakes(&self) -> bool {
-        matches!(self, Self::Changes(changes) if changes.iter().any(|c| matches!(c, Change::Task(t) if t.claimable())))
+        matches!(self, Self::Changes(changes) if changes.iter().any(|c| matches!(c, Change::Task(t) if t.wakes())))
     }
 }
 

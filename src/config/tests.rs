@@ -5,6 +5,7 @@ use crate::core::action::{CancelRight, OnConflict};
 use crate::core::budget::Budgets;
 use crate::core::principal::Role;
 use crate::core::retry::RetryPolicy;
+use crate::core::task::WAKES_WITHIN_MS;
 use std::collections::BTreeSet;
 
 /// A configuration that sets every key there is; what it sets is compared with the rows.
@@ -465,4 +466,11 @@ fn no_value_anywhere_makes_it_panic_and_a_refusal_always_names_a_key() {
             }
         }
     }
+}
+
+#[test]
+fn every_poll_that_can_be_set_comes_before_a_task_that_wakes_nobody_is_due() {
+    let Allowed::Range(_, most_ms) = rows::find("engine.poll_ms").unwrap().allowed else { panic!("a range") };
+    // A poll has a jitter of a quarter.
+    assert!(most_ms * 5 / 4 < WAKES_WITHIN_MS);
 }

@@ -381,6 +381,13 @@ impl Task {
         free && matches!(self.state, State::Queued | State::Running)
     }
 
+    /// Whether those who claim have to hear of a change of it at once. What is due later than [`WAKES_WITHIN_MS`] after it is
+    /// found in time by everybody's own poll, and a wake-up for it would be a claim that finds nothing.
+    #[must_use]
+    pub fn wakes(&self) -> bool {
+        self.claimable() && self.due_at.since(self.updated_at) < WAKES_WITHIN_MS
+    }
+
     /// The order of claims, smaller first: the due instant moved by one minute per priority step. Since a waiting task's
     /// rank stands still while those of newer ones grow, waiting a minute is worth one step, and nothing starves.
     #[must_use]
@@ -388,6 +395,9 @@ impl Task {
         self.due_at.0 - i64::from(self.priority) * RANK_STEP_MS
     }
 }
+
+/// Longer than any node lets pass between two looks of its own, ms.
+pub const WAKES_WITHIN_MS: i64 = 900_000;
 
 /// One priority step is worth this much waiting, ms.
 pub const RANK_STEP_MS: i64 = 60_000;

@@ -4,7 +4,7 @@
 use super::super::chunk::Told;
 use super::super::principal::{Principal, Role, Scope};
 use super::super::submit::Submit;
-use super::super::task::{Concurrency, ErrorKind, StopRequest, limits};
+use super::super::task::{Concurrency, ErrorKind, StopRequest, WAKES_WITHIN_MS, limits};
 use super::super::transition::TABLE;
 use super::*;
 use proptest::prelude::*;
@@ -336,4 +336,12 @@ fn a_chunk_under_way_ends_and_then_its_pack_holds_the_task() {
         assert_eq!(task.pack_on(None, &mut step), Ok(true));
         assert!(task.state == State::Queued && task.claimable());
     }
+}
+
+#[test]
+fn a_task_that_is_due_long_after_its_change_wakes_nobody_and_one_that_is_due_soon_does() {
+    let due_after = |ms| Task { due_at: NOW.plus(ms), ..fresh() };
+    assert!(due_after(0).wakes() && due_after(-1).wakes() && due_after(WAKES_WITHIN_MS - 1).wakes());
+    assert!(!due_after(WAKES_WITHIN_MS).wakes() && due_after(WAKES_WITHIN_MS).claimable());
+    assert!(!task_in(State::Running, true).wakes(), "nobody could claim it");
 }
