@@ -114,8 +114,8 @@ pub struct UserChange {
 pub trait Accounts: Send + Sync {
     /// Keeps an API key.
     async fn put_api_key(&self, key: ApiKey) -> Result<()>;
-    /// The key of a hash.
-    async fn api_key(&self, hash: &str) -> Result<Option<ApiKey>>;
+    /// The keys of these hashes, in any order. A hash that is none is left out.
+    async fn known_api_keys(&self, hashes: &[String]) -> Result<Vec<ApiKey>>;
     /// All keys, the oldest first.
     async fn api_keys(&self) -> Result<Vec<ApiKey>>;
     /// Takes a key back; `false` = there is none.

@@ -5,6 +5,7 @@ use super::MemoryStore;
 use super::tables::Tables;
 use crate::core::time::Millis;
 use async_trait::async_trait;
+use std::collections::BTreeSet;
 
 impl Tables {
     /// A session that counts: the user it rests on is as it was.
@@ -28,8 +29,10 @@ impl Accounts for MemoryStore {
         Ok(())
     }
 
-    async fn api_key(&self, hash: &str) -> Result<Option<ApiKey>> {
-        Ok(self.tables.lock().await.api_keys.get(hash).cloned())
+    async fn known_api_keys(&self, hashes: &[String]) -> Result<Vec<ApiKey>> {
+        let hashes: BTreeSet<&String> = hashes.iter().collect();
+        let keys = &self.tables.lock().await.api_keys;
+        Ok(hashes.into_iter().filter_map(|hash| keys.get(hash)).cloned().collect())
     }
 
     async fn api_keys(&self) -> Result<Vec<ApiKey>> {

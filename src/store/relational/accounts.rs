@@ -24,9 +24,9 @@ impl<D: Driver> Accounts for SqlStore<D> {
         self.write(&self.driver.statements().put_api_key, values).await.map(drop)
     }
 
-    async fn api_key(&self, hash: &str) -> Result<Option<ApiKey>> {
-        let rows = self.driver.rows(&self.driver.statements().api_key, values![hash]).await?;
-        rows.into_iter().next().map(|mut r| account_rows::api_key(&mut r)).transpose()
+    async fn known_api_keys(&self, hashes: &[String]) -> Result<Vec<ApiKey>> {
+        let rows = self.driver.rows(&self.driver.statements().api_key, values![hashes]).await?;
+        rows.into_iter().map(|mut r| account_rows::api_key(&mut r)).collect()
     }
 
     async fn api_keys(&self) -> Result<Vec<ApiKey>> {

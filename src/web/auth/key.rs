@@ -1,11 +1,12 @@
 //! API keys: 32 random bytes, shown once and stored as SHA-256.
 
-use super::known_keys::KnownKeys;
+use super::key_look_up::KeyLookUp;
 use super::{Caller, Via, hash, secret};
 use crate::core::account::{check_name, check_tenant};
 use crate::core::principal::{Principal, Scope};
 use crate::core::time::{Clock, Millis};
 use crate::store::{ApiKey, Store, StoreError};
+use std::sync::Arc;
 
 /// What every API key begins with.
 pub const KEY_PREFIX: &str = "tb_";
@@ -39,16 +40,17 @@ pub fn key_hash(key: &str) -> String {
 
 /// Whose key it is; `None` for one that is unknown or over.
 pub(super) async fn caller_of_key(
-    store: &dyn Store,
-    known: &KnownKeys,
-    clock: &dyn Clock,
+    store: &Arc<dyn Store>,
+    look_up: &KeyLookUp,
+    clock: &Arc<dyn Clock>,
     key: &str,
 ) -> Result<Option<Caller>, StoreError> {
-    let (hash, now) = (hash(key), clock.mono());
-    let row = match known.get(&hash, now) {
-        Some(row) => Some(row),
-        None => store.api_key(&hash).await?.inspect(|row| known.put(row, now)),
+    let store = store.clone();
+    let read = move |hashes: Vec<String>| {
+        let store = store.clone();
+        async move { store.known_api_keys(&hashes).await }
     };
+    let row = look_up.key(clock, hash(key), read).await?;
     Ok(row.filter(|k| k.expires_at.is_none_or(|end| clock.now() < end)).map(|k| Caller {
         principal: k.principal,
         via: Via::Key,

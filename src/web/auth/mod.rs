@@ -5,7 +5,7 @@
 
 pub mod jwt;
 pub mod key;
-pub mod known_keys;
+pub mod key_look_up;
 pub mod password;
 pub mod session;
 pub mod slow_down;
@@ -76,8 +76,8 @@ pub struct Caller {
 /// What is kept in memory to prove callers.
 #[derive(Debug, Default)]
 pub struct Guard {
-    /// API keys that were proven a moment ago.
-    pub known_keys: known_keys::KnownKeys,
+    /// Where API keys are looked up.
+    pub key_look_up: key_look_up::KeyLookUp,
     /// Where passwords are proven.
     pub passwords: password::Passwords,
     /// What failed sign-ins cost.
@@ -98,8 +98,8 @@ fn hash(secret: &str) -> String {
 /// 401 for one that proves nothing; those of the store.
 pub async fn caller_of_token(state: &AppState, token: &str) -> Result<Caller, ApiError> {
     if token.starts_with(KEY_PREFIX) {
-        let (store, known) = (state.store.as_ref(), &state.guard.known_keys);
-        let caller = key::caller_of_key(store, known, state.clock.as_ref(), token).await?;
+        let look_up = &state.guard.key_look_up;
+        let caller = key::caller_of_key(&state.store, look_up, &state.clock, token).await?;
         return caller.ok_or_else(|| ApiError::new(Code::Unauthenticated));
     }
     let caller = state.settings.issuers.caller(token, state.clock.now());

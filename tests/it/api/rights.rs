@@ -182,6 +182,34 @@ async fn a_key_ends_when_its_time_is_over() {
     }
 }
 
+/// The other callers keep look-ups under way all the time, which answer nobody who comes after a key was taken back.
+#[tokio::test]
+async fn a_key_that_was_taken_back_is_refused_at_the_next_request_while_others_call() {
+    let api = Api::start().await;
+    let others = tokio_util::sync::CancellationToken::new();
+    let mut calling = tokio::task::JoinSet::new();
+    for n in 0..8 {
+        let (client, others) = (api.caller(&format!("other-{n}"), Role::User).await, others.clone());
+        calling.spawn(async move {
+            while !others.is_cancelled() {
+                assert_eq!(client.get("/api/v1/actions").await.status, 200);
+            }
+        });
+    }
+    let who = principal("default", "alice", Role::User);
+    for n in 0..30 {
+        let (key, row) = taskbell::web::auth::new_api_key(who.clone(), None, api.state.clock.now()).unwrap();
+        let hash = row.hash.clone();
+        api.node.store.put_api_key(row).await.unwrap();
+        let client = api.nobody().with_key(Some(key));
+        assert_eq!(client.get("/api/v1/actions").await.status, 200, "round {n}");
+        assert!(api.node.store.delete_api_key(&hash).await.unwrap());
+        assert_eq!(client.get("/api/v1/actions").await.status, 401, "round {n}");
+    }
+    others.cancel();
+    calling.join_all().await;
+}
+
 #[tokio::test]
 async fn operators_see_what_users_do_not() {
     let api = Api::start().await;

@@ -1,6 +1,7 @@
 //! Users, sessions and API keys, on every kind of store.
 
 use super::fixture::*;
+use std::collections::BTreeSet;
 use taskbell::core::ids::Head;
 use taskbell::core::principal::{Principal, Role, Scope};
 use taskbell::core::time::Millis;
@@ -50,16 +51,22 @@ async fn keys_are_kept_by_their_hash_listed_and_taken_back(f: &Fixture) {
     {
         let key = ApiKey { hash: hash.into(), principal: who(role, scopes), created_at: f.now(), expires_at: None };
         f.store.put_api_key(key.clone()).await.unwrap();
-        assert_eq!(f.store.api_key(hash).await.unwrap(), Some(key.clone()));
+        assert_eq!(f.store.known_api_keys(&[hash.into()]).await.unwrap(), [key.clone()]);
         assert!(f.store.put_api_key(key.clone()).await.is_err(), "a hash is taken once");
         kept.push(key);
         f.pass(1);
     }
     assert_eq!(f.store.api_keys().await.unwrap(), kept, "the oldest first");
-    assert_eq!(f.store.api_key("h9").await.unwrap(), None);
+    let known = async |hashes: &[&str]| {
+        let hashes: Vec<String> = hashes.iter().map(|hash| (*hash).to_owned()).collect();
+        let known = f.store.known_api_keys(&hashes).await.unwrap();
+        known.into_iter().map(|key| key.hash).collect::<BTreeSet<String>>()
+    };
+    assert_eq!(known(&["h3", "h9", "h1", "h3"]).await, BTreeSet::from(["h1", "h3"].map(str::to_owned)));
+    assert!(known(&[]).await.is_empty() && known(&["h9"]).await.is_empty());
     assert!(f.store.delete_api_key("h2").await.unwrap());
     assert!(!f.store.delete_api_key("h2").await.unwrap());
-    assert_eq!(f.store.api_key("h2").await.unwrap(), None);
+    assert!(known(&["h2"]).await.is_empty());
     assert_eq!(f.store.api_keys().await.unwrap().len(), 2);
 }
 

@@ -11,8 +11,8 @@ impl Accounts for FaultyStore {
         self.world.memory.put_api_key(key).await
     }
 
-    async fn api_key(&self, hash: &str) -> Result<Option<ApiKey>> {
-        self.world.memory.api_key(hash).await
+    async fn known_api_keys(&self, hashes: &[String]) -> Result<Vec<ApiKey>> {
+        self.world.memory.known_api_keys(hashes).await
     }
 
     async fn api_keys(&self) -> Result<Vec<ApiKey>> {
