@@ -10,6 +10,7 @@
 #![allow(clippy::unwrap_used, reason = "a bench that cannot go on fails where it stands")]
 
 mod claims;
+mod client;
 mod crowd;
 mod figures;
 mod plain;

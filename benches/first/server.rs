@@ -2,6 +2,7 @@
 //!
 //! The clients run in this process on the same machine, so an HTTP figure holds the client's share too.
 
+use crate::client::Repeater;
 use crate::figures::{Figures, Unit};
 use crate::support::server::{Server, Spec};
 use crate::work::{CLIENTS, open as open_database, open_file};
@@ -83,22 +84,13 @@ async fn keys(server: &Server, users: usize) -> Vec<String> {
 /// figure is of clicks alone.
 async fn submits(server: &Server, keys: &[String], count: usize) -> f64 {
     let each = count / CLIENTS;
-    let url = format!("{}/api/v1/tasks", server.url());
     let body = json!({"action": "noop", "params": {"customer": 4711}, "runAt": "2040-01-01T00:00:00Z"}).to_string();
-    let each_own: Vec<reqwest::Client> = keys[..CLIENTS].iter().map(|_| reqwest::Client::new()).collect();
-    let mut clients = JoinSet::new();
-    let began = Instant::now();
-    for (http, key) in each_own.into_iter().zip(keys) {
-        let (url, body, key) = (url.clone(), body.clone(), key.clone());
-        clients.spawn(async move {
-            for _ in 0..each {
-                let request = http.post(&url).bearer_auth(&key).header("content-type", "application/json");
-                let answer = request.body(body.clone()).send().await.unwrap();
-                assert_eq!(answer.status().as_u16(), 201);
-                answer.bytes().await.unwrap();
-            }
-        });
+    let mut connected = Vec::new();
+    for key in &keys[..CLIENTS] {
+        connected.push(Repeater::connect(server.port(), "/api/v1/tasks", key, &body).await);
     }
+    let began = Instant::now();
+    let clients: JoinSet<()> = connected.into_iter().map(|client| client.repeat(each, 201)).collect();
     clients.join_all().await;
     (each * CLIENTS) as f64 / began.elapsed().as_secs_f64()
 }

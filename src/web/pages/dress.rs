@@ -17,12 +17,12 @@ use axum::response::{IntoResponse, Redirect, Response};
 
 /// Shows problems as pages to those who asked for one.
 pub async fn dress(State(state): State<AppState>, request: Request, next: Next) -> Response {
+    if !wants_page(request.uri(), request.headers()) {
+        return next.run(request).await;
+    }
     let (method, uri, headers) = (request.method().clone(), request.uri().clone(), request.headers().clone());
     let id = request.extensions().get::<RequestId>().cloned();
     let mut response = next.run(request).await;
-    if !wants_page(&uri, &headers) {
-        return response;
-    }
     let Some(Problem(error)) = response.extensions_mut().remove::<Problem>() else { return response };
     if let Some(id) = &id {
         note(&error, id, &method, uri.path());
