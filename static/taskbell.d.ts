@@ -6,9 +6,12 @@
  * the server may send more, and a program has to ignore what it does not know.
  */
 
-/** The states of a task. `running` lasts from the first claim on, through the planned gaps between two steps. */
+/**
+ * The states of a task. `running` lasts from the first claim on, through the planned gaps between two steps; `unknown` is one that
+ * only a newer version of the service knows, and nothing can be done about such a task.
+ */
 export type TaskState =
-  | 'queued' | 'blocked' | 'running' | 'pausing' | 'paused' | 'cancelling' | 'succeeded' | 'failed' | 'cancelled';
+  | 'queued' | 'blocked' | 'running' | 'pausing' | 'paused' | 'cancelling' | 'succeeded' | 'failed' | 'cancelled' | 'unknown';
 
 /** What the person who looks may do with a task now. */
 export type TaskAct = 'cancel' | 'pause' | 'resume' | 'retry' | 'delete';

@@ -62,7 +62,7 @@ export function describe(task, now, titleOf = () => null) {
     kind,
     tone: TONES[kind],
     icon: ICONS[kind] ?? kind,
-    word: kind === 'unknown' ? t('state.unknown', { state: task.state }) : t(`state.${kind}`),
+    word: t(`state.${kind}`),
     message: say,
     bar: bar(task, kind, share),
     percent: share === null ? '' : percent(share),
@@ -129,6 +129,8 @@ function sentence(task, kind, now, titleOf) {
       return now - Date.parse(task.stop?.at ?? task.updatedAt) > 60_000 ? t('say.unconfirmed') : t('say.cancelling');
     case 'pausing':
       return t('say.pausing');
+    case 'unknown':
+      return t('say.unknown');
     case 'failed':
       return firstLine(task.error?.message) || (has(`error.kind.${task.error?.kind}`) ? t(`error.kind.${task.error.kind}`) : '');
     case 'cancelled':

@@ -69,7 +69,7 @@ impl Says {
 
     fn state(&self, task: &TaskLine) -> String {
         let key = format!("state.{}", Self::kind(task));
-        if self.w.has(&key) { self.t(&key) } else { self.w.with("state.unknown", "state", &plain(&task.state)) }
+        if self.w.has(&key) { self.t(&key) } else { self.t("state.unknown") }
     }
 
     /// `1,200 / 5,000 rows`; above the total `1,200 of 1,000 rows expected`.
@@ -164,6 +164,7 @@ impl Says {
             }
             "cancelling" => self.t("say.cancelling"),
             "pausing" => self.t("say.pausing"),
+            "unknown" => self.t("say.unknown"),
             "paused" => {
                 let by_pack = waiting.is_some_and(|waiting| waiting.reason == "pack-disabled");
                 let why = if by_pack { self.t("say.pack_disabled") } else { String::new() };

@@ -75,7 +75,7 @@ metrics! {
     PACK_LOADS "taskbell_pack_loads_total" Counter ["result"] "Folders of packs that this node read anew: loaded, refused.";
     PACKS_AT_FAULT "taskbell_packs_at_fault" Gauge [] "Packs whose folder, as it is now, this node cannot load.";
     EFFECTS_REFUSED "taskbell_effects_refused_total" Counter [] "Chunks that failed because the database refused what they wrote.";
-    ROWS_LEFT_OUT "taskbell_rows_left_out_total" Counter [] "Tasks and lines of timelines that were left out because this version does not understand their rows.";
+    ROWS_LEFT_OUT "taskbell_rows_left_out_total" Counter [] "Tasks that this node's batches and sweeps left alone because this version does not understand their rows.";
     LOG_LINES_DROPPED "taskbell_log_lines_dropped_total" Counter [] "Lines of task logs that had no room or could not be stored.";
     SOCKETS "taskbell_sockets" Gauge [] "Open WebSockets of this node.";
     FRAMES "taskbell_frames_sent_total" Counter ["frame"] "Frames of the push that were written, by their kind.";

@@ -33,10 +33,13 @@ pub enum State {
     Failed,
     /// Ended by a person or a policy. Final but for resume.
     Cancelled,
+    /// A newer version wrote the row in words that this one does not know. Only ever read: no event leads here or on from
+    /// here, and nobody writes it.
+    Unknown,
 }
 
 impl State {
-    /// All states, in the order in which people list them.
+    /// All states that a task can be in, in the order in which people list them; [`Self::Unknown`] comes after them.
     pub const ALL: [Self; 9] = [
         Self::Queued,
         Self::Blocked,
@@ -62,7 +65,14 @@ impl State {
             Self::Succeeded => "succeeded",
             Self::Failed => "failed",
             Self::Cancelled => "cancelled",
+            Self::Unknown => "unknown",
         }
+    }
+
+    /// Reads the word as a filter names it, where `unknown` stands for all that [`Self::parse`] does not know.
+    #[must_use]
+    pub fn named(text: &str) -> Option<Self> {
+        Self::parse(text).or((text == Self::Unknown.as_str()).then_some(Self::Unknown))
     }
 
     /// Reads the word; `None` for one that this version does not know.

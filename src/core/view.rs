@@ -347,7 +347,7 @@ impl Lens<'_> {
     }
 
     fn waiting(&self, task: &Task, action: Option<&Action>, beside: &Beside) -> Option<Waiting> {
-        if task.state.is_final() || task.under_way() {
+        if task.state.is_final() || task.state == State::Unknown || task.under_way() {
             return None;
         }
         let reason = match task.state {
@@ -394,7 +394,7 @@ pub fn activity(task: &Task) -> Activity {
         State::Blocked => Activity::Blocked,
         // What is asked to stop comes to no finish that could be estimated.
         State::Pausing | State::Paused => Activity::Paused,
-        State::Cancelling => Activity::Ended,
+        State::Cancelling | State::Unknown => Activity::Ended,
         _ if task.state.is_final() => Activity::Ended,
         _ if task.gated => Activity::Blocked,
         // Its children work for it.
@@ -440,7 +440,7 @@ pub fn can(task: &Task, who: &Principal, action: Option<&Action>) -> Vec<&'stati
                 can.push("resume");
             }
         }
-        State::Cancelling => {}
+        State::Cancelling | State::Unknown => {}
         State::Failed | State::Cancelled => {
             if clickable && !task.superseded {
                 can.push("resume");

@@ -9,7 +9,7 @@
 //! Subscribed tasks of owners who are not connected here are looked at by their revisions, and their logs by the newest seq.
 //!
 //! Named failure cases: a change that this node committed itself may be read before the bus has brought it, which is the same
-//! news twice and is told once; a row that this version does not understand is passed over; a database that does not answer
+//! news twice and is told once; a row that this version does not understand is told as unknown; a database that does not answer
 //! is asked again at the next look.
 
 use super::hub::Hub;

@@ -313,6 +313,9 @@ impl Serialize for CountsView {
                 None => {}
             }
         }
+        if let Some(count) = self.0.by_state.get(&State::Unknown) {
+            map.serialize_entry(State::Unknown.as_str(), count)?;
+        }
         map.serialize_entry("unseen", &self.0.unseen)?;
         map.serialize_entry("attention", &self.0.attention)?;
         map.end()

@@ -128,7 +128,7 @@ impl Room {
 
     async fn look(&self, store: &dyn Store, clock: &dyn Clock, limits: &Limits) -> Result<RoomView> {
         let (as_of, begun) = (clock.now(), clock.mono());
-        let unfinished = || State::ALL.into_iter().filter(|state| !state.is_final()).collect();
+        let unfinished = || State::ALL.into_iter().chain([State::Unknown]).filter(|state| !state.is_final()).collect();
         let params = ListParams {
             reach: self.key.reach.clone(),
             states: if self.key.is_ops() { unfinished() } else { Vec::new() },

@@ -4,15 +4,18 @@
 //! [`encode_changed`] write them in this order, [`decode`] reads them in this order. To add a column: the migrations, this
 //! file, a case in the store suite.
 
+mod lines;
+
 use super::value::Batch;
 use super::value::Kind::{self, Int, Text};
 use super::{Result, SortBy, StoreError};
+use crate::core::eta::Estimator;
 use crate::core::family::{OnFailure, Parent};
 use crate::core::ids::{FencingToken, Head, Revision, TaskId};
-use crate::core::picture::Point;
 use crate::core::progress::Progress;
-use crate::core::task::{Concurrency, Hold, RecordRef, Rows, State, StopRequest, Task, TimelineEvent, WaitReason};
+use crate::core::task::{Concurrency, Hold, RecordRef, Rows, State, StopRequest, Task, WaitReason};
 use crate::core::time::Millis;
+pub(crate) use lines::{EVENT_COLUMNS, POINT_COLUMNS, decode_event, decode_point, encode_event, encode_point};
 
 /// The columns of a task, in the order in which statements name them. The first fifteen never change after the insert; the
 /// next ones change where somebody or something interferes, and the last [`OFTEN`] as a task goes its way.
@@ -273,8 +276,31 @@ pub(crate) fn count32(value: Option<i64>, what: &str) -> Result<u32> {
     need(value, what).and_then(|n| u32::try_from(n).map_err(|_| corrupt(what)))
 }
 
-/// Reads the columns of [`COLUMNS`] in their order.
+/// Reads the columns of [`COLUMNS`] in their order, for whoever may change the task: all of it has to be understood.
 pub(crate) fn decode(row: &mut impl Columns) -> Result<Task> {
+    let (task, strange) = read(row)?;
+    strange.map_or(Ok(task), Err)
+}
+
+/// The same for whoever only shows it. What a newer version has written in words of its own makes its state
+/// [`State::Unknown`]. It is told as held by nobody, so that no report and no outcome is taken for it.
+pub(crate) fn decode_shown(row: &mut impl Columns) -> Result<Task> {
+    let (task, strange) = read(row)?;
+    let unknown =
+        |task| Task { state: State::Unknown, lease_owner: None, lease_until: None, chunk_until: None, ..task };
+    Ok(if strange.is_some() { unknown(task) } else { task })
+}
+
+/// What was read, else `instead` with a note of what this version does not understand.
+fn known<T>(read: Result<T>, instead: T, strange: &mut Option<StoreError>) -> T {
+    read.unwrap_or_else(|reason| {
+        strange.get_or_insert(reason);
+        instead
+    })
+}
+
+fn read(row: &mut impl Columns) -> Result<(Task, Option<StoreError>)> {
+    let mut strange = None;
     let id = task_id(&need(row.text()?, "id")?)?;
     let tenant = need(row.text()?, "tenant")?;
     let action = need(row.text()?, "action")?;
@@ -318,12 +344,15 @@ pub(crate) fn decode(row: &mut impl Columns) -> Result<Task> {
         skipped: need(row.int()?, "rows_skipped")?,
         failed: need(row.int()?, "rows_failed")?,
     };
-    let warnings = from_json(row.text()?.as_deref().unwrap_or("[]"), "warnings")?;
-    let error = row.text()?.map(|t| from_json(&t, "error")).transpose()?;
+    let warnings = from_json(row.text()?.as_deref().unwrap_or("[]"), "warnings");
+    let warnings = known(warnings, Vec::new(), &mut strange);
+    let error = known(row.text()?.map(|t| from_json(&t, "error")).transpose(), None, &mut strange);
     let (seen_at, read_at, archived_at) = (row.int()?.map(Millis), row.int()?.map(Millis), row.int()?.map(Millis));
-    let awaits = row.text()?.map(|word| need(OnFailure::parse(&word), "awaits")).transpose()?;
-    let family = row.text()?.map(|t| from_json(&t, "family")).transpose()?;
-    Ok(Task {
+    let awaits = row.text()?.map(|word| need(OnFailure::parse(&word), "awaits")).transpose();
+    let awaits = known(awaits, None, &mut strange);
+    let family = known(row.text()?.map(|t| from_json(&t, "family")).transpose(), None, &mut strange);
+    let state = need(State::parse(&need(row.text()?, "state")?), "state");
+    let task = Task {
         id,
         tenant,
         action,
@@ -359,7 +388,7 @@ pub(crate) fn decode(row: &mut impl Columns) -> Result<Task> {
         archived_at,
         awaits,
         family,
-        state: row.text()?.as_deref().and_then(State::parse).ok_or_else(|| corrupt("state"))?,
+        state: known(state, State::Unknown, &mut strange),
         revision: Revision(need(row.int()?, "revision")?),
         head: Head(need(row.int()?, "head")?),
         slot_held: row.int()? == Some(1),
@@ -383,10 +412,15 @@ pub(crate) fn decode(row: &mut impl Columns) -> Result<Task> {
             message: row.text()?,
             updated_at: row.int()?.map(Millis),
         },
-        estimator: from_json(row.text()?.as_deref().unwrap_or("{}"), "estimator")?,
+        estimator: known(
+            from_json(row.text()?.as_deref().unwrap_or("{}"), "estimator"),
+            Estimator::default(),
+            &mut strange,
+        ),
         has_result: row.int()? == Some(1),
         event_count: need(row.int()?, "event_count")?,
-    })
+    };
+    Ok((task, strange))
 }
 
 fn decode_parent(row: &mut impl Columns) -> Result<Option<Parent>> {
@@ -403,89 +437,4 @@ fn decode_stop(row: &mut impl Columns) -> Result<Option<StopRequest>> {
 /// Reads a JSON column.
 pub(crate) fn from_json<T: serde::de::DeserializeOwned>(text: &str, what: &str) -> Result<T> {
     serde_json::from_str(text).map_err(|_| corrupt(what))
-}
-
-/// The columns of a timeline entry.
-pub(crate) const EVENT_COLUMNS: &[(&str, Kind)] = &[
-    ("task_id", Text),
-    ("seq", Int),
-    ("at", Int),
-    ("from_state", Text),
-    ("to_state", Text),
-    ("reason", Text),
-    ("actor", Text),
-    ("node", Text),
-    ("attempt", Int),
-    ("chunk", Int),
-    ("failure", Text),
-];
-
-/// Writes a timeline entry.
-pub(crate) fn encode_event(event: &TimelineEvent, to: &mut Batch) {
-    to.text(Some(&event.task.to_string()));
-    to.int(Some(event.seq));
-    to.int(Some(event.at.0));
-    to.text(event.from.map(State::as_str));
-    to.text(Some(event.to.as_str()));
-    to.text(Some(&event.reason));
-    to.text(event.actor.as_deref());
-    to.text(event.node.as_deref());
-    to.int(Some(event.attempt.into()));
-    to.int(Some(event.chunk));
-    to.text(event.failure.as_ref().map(json_text).as_deref());
-}
-
-/// Reads a timeline entry, in the same order.
-pub(crate) fn decode_event(row: &mut impl Columns) -> Result<TimelineEvent> {
-    Ok(TimelineEvent {
-        task: task_id(&need(row.text()?, "task_id")?)?,
-        seq: need(row.int()?, "seq")?,
-        at: Millis(need(row.int()?, "at")?),
-        from: row.text()?.as_deref().and_then(State::parse),
-        to: row.text()?.as_deref().and_then(State::parse).ok_or_else(|| corrupt("to_state"))?,
-        reason: need(row.text()?, "reason")?,
-        actor: row.text()?,
-        node: row.text()?,
-        attempt: count32(row.int()?, "attempt")?,
-        chunk: need(row.int()?, "chunk")?,
-        failure: row.text()?.map(|t| from_json(&t, "failure")).transpose()?,
-    })
-}
-
-/// The columns of a point of a picture.
-pub(crate) const POINT_COLUMNS: &[(&str, Kind)] = &[
-    ("task_id", Text),
-    ("at", Int),
-    ("progress_current", Int),
-    ("progress_total", Int),
-    ("low_at", Int),
-    ("finish_at", Int),
-    ("high_at", Int),
-    ("attempt", Int),
-];
-
-/// Writes a point of a task's picture.
-pub(crate) fn encode_point((task, point): &(TaskId, Point), to: &mut Batch) {
-    let ms = |at: Option<Millis>| at.map(|m| m.0);
-    to.text(Some(&task.to_string()));
-    to.int(Some(point.at.0));
-    to.int(Some(point.current));
-    to.int(point.total);
-    to.int(ms(point.low_at));
-    to.int(ms(point.finish_at));
-    to.int(ms(point.high_at));
-    to.int(Some(point.attempt.into()));
-}
-
-/// Reads a point, in the same order without the task.
-pub(crate) fn decode_point(row: &mut impl Columns) -> Result<Point> {
-    Ok(Point {
-        at: Millis(need(row.int()?, "at")?),
-        current: need(row.int()?, "progress_current")?,
-        total: row.int()?,
-        low_at: row.int()?.map(Millis),
-        finish_at: row.int()?.map(Millis),
-        high_at: row.int()?.map(Millis),
-        attempt: count32(row.int()?, "attempt")?,
-    })
 }

@@ -40,6 +40,7 @@ async fn each_kind_of_row_has_a_symbol_a_word_and_a_colour(stage: &Stage) {
           queued: made({ state: 'queued' }), running: made(), retrying: made({ waiting: { reason: 'retry', until: at(9000) }, attempt: 2 }), paused: made({ state: 'paused' }),
           cancelling: made({ state: 'cancelling' }), cancelled: made({ state: 'cancelled', ...ended }), failed: made({ state: 'failed', ...ended }),
           succeeded: made({ state: 'succeeded', ...ended }), partial: made({ state: 'succeeded', rows: { ok: 9, skipped: 0, failed: 1 }, ...ended }),
+          unknown: made({ state: 'zz_new' }),
         };
         const place = document.createElement('div');
         place.className = 'tb-rows';
@@ -50,10 +51,11 @@ async fn each_kind_of_row_has_a_symbol_a_word_and_a_colour(stage: &Stage) {
           const word = row.querySelector('[data-part=word]');
           const icon = row.querySelector('.tb-icon');
           return { kind: row.dataset.kind, wanted: kind, word: word.textContent, colour: getComputedStyle(icon).color, icon: icon.dataset.icon,
-            box: icon.getBoundingClientRect().width, time: row.querySelector('[data-part=at]').textContent, label: row.querySelector('[data-part=at-label]').textContent, height: row.clientHeight };
+            box: icon.getBoundingClientRect().width, acts: row.querySelectorAll('[data-do]').length, time: row.querySelector('[data-part=at]').textContent, label: row.querySelector('[data-part=at-label]').textContent, height: row.clientHeight };
         });
     ";
-    for (language, retry) in [("en", "next try at"), ("zh-CN", "下次重试于")] {
+    for (language, retry, unknown) in [("en", "next try at", "Unknown state"), ("zh-CN", "下次重试于", "未知状态")]
+    {
         stage.speak(language).await;
         let rows = stage.ask(&format!("{MADE}{kinds}")).await;
         let rows = rows.as_array().unwrap();
@@ -64,7 +66,7 @@ async fn each_kind_of_row_has_a_symbol_a_word_and_a_colour(stage: &Stage) {
             values.len()
         };
         assert!(rows.iter().all(|row| row["kind"] == row["wanted"] && row["box"] == 16.0), "{rows:?}");
-        assert_eq!((distinct("icon"), distinct("word")), (9, 9), "{rows:?}");
+        assert_eq!((distinct("icon"), distinct("word")), (10, 10), "{rows:?}");
         // A colour says how it stands: waiting, moving, standing, good, bad, and what wants a look.
         assert!(distinct("colour") >= 5, "{rows:?}");
         let colour = |kind: &str| &rows.iter().find(|row| row["kind"] == kind).unwrap()["colour"];
@@ -72,6 +74,8 @@ async fn each_kind_of_row_has_a_symbol_a_word_and_a_colour(stage: &Stage) {
         {
             assert_ne!(colour(a), colour(b), "{a} and {b}");
         }
+        let strange = rows.iter().find(|row| row["kind"] == "unknown").unwrap();
+        assert_eq!((&strange["word"], &strange["acts"]), (&json!(unknown), &json!(0)));
         let waits = rows.iter().find(|row| row["kind"] == "retrying").unwrap();
         assert!(waits["label"] == retry && waits["time"].as_str().unwrap().len() == "2026-11-29 15:59:28".len());
         assert_eq!(distinct("height"), 1, "no state moves the rows below it: {rows:?}");

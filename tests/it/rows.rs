@@ -1,5 +1,5 @@
-//! Faults that others shipped are inputs for us. docs/testing.md lists those of submitting, keys, cancelling, wake-ups and
-//! retries by the id of their row, each with the tests that try it; here that list is held to the tests.
+//! Faults that others shipped are inputs for us. docs/testing.md lists those of submitting, keys, cancelling, wake-ups,
+//! retries and versions side by side by the id of their row, each with the tests that try it; here that list is held to the tests.
 //!
 //! A test claims a row by its name, which begins with the row's id (`c2_…`), or by a line of its comment (`Row: C2, C3.`).
 //! The list names no test that does not claim the row, and says of which rows there is none yet. It is written anew by
@@ -46,6 +46,10 @@ const ROWS: &[(&str, &str)] = &[
     ("H1", "the wait before another try never wraps, whatever the number of the try"),
     ("H3", "a task that ends its node again and again fails with that reason"),
     ("H6", "a text that a database cannot take is cleaned and does not stop the failure from being kept"),
+    (
+        "M20",
+        "what a newer version wrote in words that this one does not know is left alone, listed as unknown, and stops nothing else",
+    ),
 ];
 
 /// Rows that no test tries yet; for these alone the list may say so.

@@ -90,7 +90,8 @@ fn a_wait_says_why() {
         (gap(at), "Running · next batch at 2026-11-29 23:42:10"),
         (gap("2026-11-29T15:42:01.000Z"), "Running"),
         (json!({"state": "cancelling"}), "Cancelling · until the current batch ends"),
-        (json!({"state": "zz_new"}), "Unknown state “zz_new”"),
+        (json!({"state": "unknown"}), "Unknown state · only a newer version of this service knows it"),
+        (json!({"state": "zz_new"}), "Unknown state"),
     ] {
         assert_eq!(said(value), words);
     }

@@ -11,7 +11,7 @@ use super::super::{
 };
 use super::SqlStore;
 use super::driver::{Driver, Session as _};
-use super::rows::{aged, documents, no_documents, points, understood, understood_events, usual};
+use super::rows::{aged, documents, no_documents, points, shown, shown_events, usual};
 use super::tx::{SqlTx, named_by_filter, owner_names};
 use crate::core::effect::{Effect, SqlValue};
 use crate::core::ids::{Head, Revision, TaskId};
@@ -45,9 +45,8 @@ impl<D: Driver> SqlStore<D> {
         let whose = || values![reach.tenant.clone(), reach.owner.clone()];
         let mut counts = Counts::default();
         for mut r in look.rows(states, whose()).await? {
-            if let Some(state) = r.text()?.as_deref().and_then(State::parse) {
-                counts.by_state.insert(state, r.int()?.unwrap_or_default());
-            }
+            let state = r.text()?.as_deref().and_then(State::parse).unwrap_or(State::Unknown);
+            *counts.by_state.entry(state).or_default() += r.int()?.unwrap_or_default();
         }
         for mut r in look.rows(s.counts_marks.within(reach), whose()).await? {
             counts.unseen = r.int()?.unwrap_or_default();
@@ -60,6 +59,15 @@ impl<D: Driver> SqlStore<D> {
 /// The head of an owner; one that has no row yet is at 0.
 fn head_of(rows: Vec<impl Columns>) -> Result<Head> {
     rows.into_iter().next().map_or(Ok(Head(0)), |mut r| Ok(Head(r.int()?.unwrap_or_default())))
+}
+
+/// Words, and whether a state has to be one of them or none. All that this version does not know are asked for by naming what it
+/// knows and was not asked for.
+fn state_words(asked: &[State]) -> (Vec<&'static str>, bool) {
+    if !asked.contains(&State::Unknown) {
+        return (asked.iter().map(|s| s.as_str()).collect(), true);
+    }
+    (State::ALL.into_iter().filter(|s| !asked.contains(s)).map(State::as_str).collect(), false)
 }
 
 fn file_row(mut r: impl Columns) -> Result<FileRow> {
@@ -97,7 +105,7 @@ impl<D: Driver> Store for SqlStore<D> {
     }
 
     async fn tasks(&self, reach: &Reach, ids: &[TaskId]) -> Result<Vec<Task>> {
-        let mut found = understood(self.driver.rows(&self.driver.statements().tasks_by_id, values![ids]).await?)?;
+        let mut found = shown(self.driver.rows(&self.driver.statements().tasks_by_id, values![ids]).await?)?;
         found.retain(|t| reach.holds(t));
         Ok(found)
     }
@@ -109,7 +117,7 @@ impl<D: Driver> Store for SqlStore<D> {
     }
 
     async fn list(&self, params: ListParams) -> Result<Page<Task, (i64, TaskId)>> {
-        let states: Vec<&str> = params.states.iter().map(|s| s.as_str()).collect();
+        let (states, among) = state_words(&params.states);
         // A reach of one owner wins over the filter: another owner's name finds nothing there.
         let owner = params.reach.owner.clone().or_else(|| params.owner.clone());
         if params.owner.is_some() && params.owner != owner {
@@ -139,11 +147,12 @@ impl<D: Driver> Store for SqlStore<D> {
                 take + 1,
                 params.pack.clone(),
                 params.parent.map(|id| id.to_string()),
+                i64::from(among),
             ];
             let mut rows = self.driver.rows(statement, values).await?;
             let more = rows.len() > take;
             rows.truncate(take);
-            let mut items = understood(rows)?;
+            let mut items = shown(rows)?;
             // The next page goes on after a task of this one, so there has to be one.
             if items.is_empty() && more && take > 0 {
                 take *= 8;
@@ -175,7 +184,7 @@ impl<D: Driver> Store for SqlStore<D> {
         let mut seen = BTreeSet::new();
         for statement in [&s.center_active, &s.center_unseen, &s.center_newest] {
             let rows = look.rows(statement, values![tenant, owner, CENTER_ITEMS + 1]).await?;
-            found.extend(understood(rows)?.into_iter().filter(|t| seen.insert(t.id)));
+            found.extend(shown(rows)?.into_iter().filter(|t| seen.insert(t.id)));
         }
         let reach = Reach { tenant: Some(tenant.to_owned()), owner: Some(owner.to_owned()) };
         let counts = self.counts_of(&mut look, &reach, false).await?;
@@ -207,7 +216,7 @@ impl<D: Driver> Store for SqlStore<D> {
             to.int(Some(head.0));
         });
         let rows = self.driver.rows(&self.driver.statements().changed, values![since, most]).await?;
-        understood(rows)
+        shown(rows)
     }
 
     async fn revisions(&self, ids: &[TaskId]) -> Result<BTreeMap<TaskId, Revision>> {
@@ -221,7 +230,7 @@ impl<D: Driver> Store for SqlStore<D> {
 
     async fn events(&self, id: TaskId, after: i64, limit: usize) -> Result<Vec<TimelineEvent>> {
         let rows = self.driver.rows(&self.driver.statements().events, values![id, after, limit]).await?;
-        understood_events(rows)
+        shown_events(rows)
     }
 
     async fn points(&self, id: TaskId) -> Result<Vec<Point>> {
@@ -247,16 +256,15 @@ impl<D: Driver> Store for SqlStore<D> {
 
     async fn children(&self, parent: TaskId, after: Option<TaskId>, limit: usize) -> Result<Vec<Task>> {
         let values = values![parent, after.map(|id| id.to_string()), limit];
-        understood(self.driver.rows(&self.driver.statements().children, values).await?)
+        shown(self.driver.rows(&self.driver.statements().children, values).await?)
     }
 
     async fn family_counts(&self, parents: &[TaskId]) -> Result<BTreeMap<TaskId, BTreeMap<State, i64>>> {
         let mut found: BTreeMap<TaskId, BTreeMap<State, i64>> = BTreeMap::new();
         for mut r in self.driver.rows(&self.driver.statements().family_counts, values![parents]).await? {
             let (parent, state) = (row::task_id(&r.text()?.unwrap_or_default())?, r.text()?);
-            if let Some(state) = state.as_deref().and_then(State::parse) {
-                found.entry(parent).or_default().insert(state, r.int()?.unwrap_or_default());
-            }
+            let state = state.as_deref().and_then(State::parse).unwrap_or(State::Unknown);
+            *found.entry(parent).or_default().entry(state).or_default() += r.int()?.unwrap_or_default();
         }
         Ok(found)
     }

@@ -17,14 +17,20 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Once;
 
-/// Rows as tasks, without those that this version does not understand, which a newer one wrote: what others wait for must not
-/// fail with them, and nobody changes them. Counted, and told once.
+/// Rows as tasks that may be changed, without those that this version does not understand, which a newer one wrote: what
+/// others wait for must not fail with them, and nobody changes them. Counted, and told once.
 pub(super) fn understood(rows: Vec<impl Columns>) -> Result<Vec<Task>> {
     known(rows, row::decode)
 }
 
+/// Rows as tasks for whoever only shows them: one that this version does not understand is there, in the state
+/// [`State::Unknown`].
+pub(super) fn shown(rows: Vec<impl Columns>) -> Result<Vec<Task>> {
+    known(rows, row::decode_shown)
+}
+
 /// The same of timelines.
-pub(super) fn understood_events(rows: Vec<impl Columns>) -> Result<Vec<TimelineEvent>> {
+pub(super) fn shown_events(rows: Vec<impl Columns>) -> Result<Vec<TimelineEvent>> {
     known(rows, row::decode_event)
 }
 
@@ -37,7 +43,7 @@ fn known<C: Columns, T>(rows: Vec<C>, decode: impl Fn(&mut C) -> Result<T>) -> R
             Err(StoreError::Corrupt(reason)) => {
                 counter!(metric::ROWS_LEFT_OUT).increment(1);
                 TOLD.call_once(|| {
-                    tracing::warn!("rows are left out of answers, a newer version may have written them: {reason}")
+                    tracing::warn!("rows are left alone, a newer version may have written them: {reason}")
                 });
             }
             Err(other) => return Err(other),

@@ -109,7 +109,7 @@ fn read(who: &Principal, mut fields: Fields) -> Result<(Act, ListParams, bool), 
 /// The filters of the list, as fields: `state` is a text or a list.
 fn read_filter(filter: &mut Fields, params: &mut ListParams) {
     for word in filter.text_or_texts("state", TaskState::ALL.len()) {
-        match TaskState::parse(&word) {
+        match TaskState::named(&word) {
             Some(state) => params.states.push(state),
             None => filter.fault("state", "must name states"),
         }

@@ -3,7 +3,7 @@
 use crate::core::ids::TaskId;
 use crate::core::lifecycle::Ask;
 use crate::core::principal::Principal;
-use crate::core::task::{Task, limits};
+use crate::core::task::{State as TaskState, Task, limits};
 use crate::core::view::TaskDetail;
 use crate::core::view::may_cancel;
 use crate::store::Asked;
@@ -91,6 +91,10 @@ async fn act(
         Asked::Refused(refused) => Err(ApiError::new(refusal).with("state", refused.state.as_str())),
         Asked::ParentStopped => Err(ApiError::new(Code::ParentStopped)),
         Asked::Superseded => Err(ApiError::new(Code::Superseded)),
+        // It was there a moment ago, in words of a newer version: nothing is done to it here.
+        Asked::NotFound if task.state == TaskState::Unknown => {
+            Err(ApiError::new(refusal).with("state", task.state.as_str()))
+        }
         Asked::NotFound => Err(ApiError::new(Code::NotFound)),
     }
 }

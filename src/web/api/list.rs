@@ -50,8 +50,8 @@ pub async fn list(
     query.finish()?;
     let counts = state.store.counts(&asked.params.reach, true).await?;
     let mut page = fill(&state, &who, &lang, asked).await?;
-    let of = |s: TaskState| counts.by_state.get(&s).copied().unwrap_or(0);
-    page.counts = Some(TaskState::ALL.into_iter().map(|s| (s.as_str(), of(s))).collect());
+    let none = TaskState::ALL.into_iter().map(|s| (s.as_str(), 0));
+    page.counts = Some(none.chain(counts.by_state.iter().map(|(s, n)| (s.as_str(), *n))).collect());
     Ok(Json(page))
 }
 
@@ -141,7 +141,7 @@ fn read_reach(query: &mut Query, who: &Principal) -> Result<Reach, ApiError> {
 fn read_states(query: &mut Query) -> Vec<TaskState> {
     let mut states = Vec::new();
     for word in query.words("state") {
-        match TaskState::parse(&word) {
+        match TaskState::named(&word) {
             Some(state) => states.push(state),
             None => {
                 let known: Vec<&str> = TaskState::ALL.iter().map(|s| s.as_str()).collect();

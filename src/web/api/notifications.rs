@@ -143,7 +143,7 @@ fn read_marks(who: &Principal, mark: Mark, mut fields: Fields) -> Result<Option<
 fn read_mark_filter(given: &mut Fields) -> MarkFilter {
     let mut filter = MarkFilter { action: given.text("action"), text: given.text("q"), ..MarkFilter::default() };
     for word in given.text_or_texts("state", TaskState::ALL.len()) {
-        match TaskState::parse(&word) {
+        match TaskState::named(&word) {
             Some(state) => filter.states.push(state),
             None => given.fault("state", "must name states"),
         }
@@ -181,7 +181,7 @@ impl Filter {
 fn read_filter(query: &mut Query) -> Vec<Filter> {
     let mut filter = Vec::new();
     for word in query.words("filter") {
-        match (word.as_str(), TaskState::parse(&word)) {
+        match (word.as_str(), TaskState::named(&word)) {
             ("unseen", _) => filter.push(Filter::Unseen),
             ("unread", _) => filter.push(Filter::Unread),
             (_, Some(state)) => filter.push(Filter::State(state)),

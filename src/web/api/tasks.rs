@@ -41,7 +41,11 @@ pub async fn delete(
     match state.commands.delete(&who, id).await {
         Ok(Some(true)) => {}
         Ok(Some(false)) => return Err(ApiError::new(Code::NotEnded)),
-        Ok(None) | Err(StoreError::NotFound) => return Err(ApiError::new(Code::NotFound)),
+        // What is there all the same is in words of a newer version: nothing is done to it here.
+        Ok(None) | Err(StoreError::NotFound) => {
+            state.task(&who, id).await?;
+            return Err(ApiError::new(Code::NotEnded));
+        }
         Err(e) => return Err(e.into()),
     }
     forget_logs(&state, &[id]).await;

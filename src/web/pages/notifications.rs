@@ -126,7 +126,7 @@ pub fn chips(page: &Shell, filter: &Filter, by_state: &BTreeMap<TaskState, i64>)
         query: filter.with_state(None),
         current: filter.state.is_none(),
     };
-    let states = TaskState::ALL.into_iter().filter_map(|state| {
+    let states = TaskState::ALL.into_iter().chain([TaskState::Unknown]).filter_map(|state| {
         let count = by_state.get(&state).copied().unwrap_or(0);
         let current = filter.state == Some(state);
         (count > 0 || current).then(|| Chip {
@@ -271,7 +271,7 @@ async fn add_unfinished(
     shell: &Shell,
     items: &mut Vec<TaskSummary>,
 ) -> Result<(), ApiError> {
-    let states = TaskState::ALL.into_iter().filter(|s| !s.is_final()).collect();
+    let states = TaskState::ALL.into_iter().chain([TaskState::Unknown]).filter(|s| !s.is_final()).collect();
     let params =
         ListParams { reach: Reach::own(who), states, descending: true, limit: PAGE_ROWS, ..ListParams::default() };
     let asked = Asked { bound_to: String::new(), params, nothing: false };

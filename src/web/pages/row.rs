@@ -120,7 +120,7 @@ impl<'a> Row<'a> {
         match self.kind() {
             Kind::Retrying | Kind::Stalled | Kind::NoSignal | Kind::Partial => "warn",
             Kind::Plain(state) => match state {
-                State::Queued | State::Blocked => "muted",
+                State::Queued | State::Blocked | State::Unknown => "muted",
                 State::Running => "accent",
                 State::Pausing | State::Paused | State::Cancelling | State::Cancelled => "still",
                 State::Succeeded => "ok",
@@ -200,7 +200,7 @@ impl<'a> Row<'a> {
     #[must_use]
     pub fn bar(&self) -> &'static str {
         match self.kind() {
-            Kind::Partial | Kind::Plain(State::Succeeded) => "none",
+            Kind::Partial | Kind::Plain(State::Succeeded | State::Unknown) => "none",
             _ if self.task.progress.percent.is_some() => "value",
             Kind::Plain(State::Running) => {
                 let between = self.task.waiting.as_ref().is_some_and(|w| w.reason != WaitReason::Delay);

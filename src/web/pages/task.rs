@@ -150,6 +150,7 @@ fn message(row: &Row<'_>) -> String {
         (_, TaskState::Paused | TaskState::Cancelled) => row.stopped(),
         (_, TaskState::Failed) => String::new(),
         (_, TaskState::Succeeded) => row.done(),
+        (_, TaskState::Unknown) => row.w.t("say.unknown").into_owned(),
     }
 }
 

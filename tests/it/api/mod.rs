@@ -9,6 +9,7 @@ mod lists;
 mod login;
 mod many;
 mod metrics;
+pub mod newer;
 mod openapi;
 mod page_rules;
 mod reads;
