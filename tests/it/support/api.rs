@@ -1,7 +1,7 @@
 //! The API on a real port, over one node, with a client for each kind of caller.
 //!
-//! Actions: `ok` succeeds, `fail` fails for good, `rest` rests for hours between two chunks (and so stays running), the
-//! others have one rule each.
+//! Actions: `ok` succeeds, `fail` fails for good, `rest` rests for hours between two chunks (and so stays running), `hold` never
+//! ends its chunk, the others have one rule each.
 
 use super::clock::PushedClock;
 use super::ground::Ground;
@@ -126,10 +126,14 @@ impl Client {
         answer.id()
     }
 
-    /// Waits until a task is in a state; for `running`, until it rests between two chunks.
+    /// Waits until a task is in a state; for `running`, until it rests between two chunks, and for `held`, until one is under way.
     pub async fn until(&self, id: &str, state: &str) -> Value {
         let what = format!("task {id} is {state}");
-        let so = |t: &Value| t["state"] == state && (state != "running" || t["waiting"]["reason"] == "delay");
+        let so = |t: &Value| match state {
+            "running" => t["state"] == state && t["waiting"]["reason"] == "delay",
+            "held" => t["state"] == "running" && t["waiting"].is_null(),
+            _ => t["state"] == state,
+        };
         super::eventually(&what, super::node::SOON, async || {
             Some(self.get(&format!("/api/v1/tasks/{id}")).await.json).filter(so)
         })
@@ -174,6 +178,7 @@ fn actions() -> Vec<(Action, Arc<dyn Handler>)> {
         (action("ok"), ok()),
         (action("rest"), rest()),
         (action("fail"), fail()),
+        (Action { chunk_timeout_ms: 600_000, ..action("hold") }, closure(|_| std::future::pending())),
         (Action { roles: vec![Role::Admin], ..action("for-admins") }, ok()),
         (Action { params: file, ..action("with-file") }, ok()),
         (Action { idempotency: by_record(OnConflict::Return), ..action("by-record") }, rest()),
