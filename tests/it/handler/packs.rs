@@ -18,6 +18,7 @@ on_each_database! {
     a_bad_version_is_refused_with_file_line_and_reason_and_the_old_one_stays
     tasks_of_a_pack_that_is_gone_wait_until_it_is_back
     a_switch_outlives_the_process_and_lets_exactly_its_tasks_go_on
+    d5_a_pack_that_is_off_stays_off_and_is_shown_so_whatever_else_is_changed
     a_serial_pack_never_has_two_chunks_through_kills
 }
 
@@ -210,6 +211,62 @@ async fn a_switch_outlives_the_process_and_lets_exactly_its_tasks_go_on(ground: 
     assert_eq!((&task["state"], &task["waiting"]["reason"]), (&json!("queued"), &json!("delay")), "{task}");
     let (_, task) = shop.alice.get(&format!("/api/v1/tasks/{by_hand}")).await;
     assert_eq!((&task["state"], &task["waiting"]["reason"]), (&json!("paused"), &json!("paused")), "{task}");
+}
+
+/// Proves: G20.
+async fn d5_a_pack_that_is_off_stays_off_and_is_shown_so_whatever_else_is_changed(ground: Arc<Ground>) {
+    let mut shop = Shop::open(ground).await;
+    shop.write("stock", "1", "", COUNTS);
+    shop.write("till", "1", "", COUNTS);
+    shop.loaded("stock", "1").await;
+    shop.loaded("till", "1").await;
+    shop.switch("stock", "pause").await;
+    let id = shop.task("stock").await;
+    let switched = shop.pack("stock", |pack| pack["enabled"] == false).await["changedAt"].clone();
+    let still_off = async |shop: &Shop, version: &str, after: &str| {
+        let pack = shop.pack("stock", |pack| pack["loadedVersion"] == version).await;
+        assert_eq!((&pack["enabled"], &pack["changedAt"]), (&json!(false), &switched), "{after}: {pack}");
+        assert_eq!(pack["tasksWaiting"], 1, "{after}: {pack}");
+        let (_, task) = shop.alice.get(&format!("/api/v1/tasks/{id}")).await;
+        let shown = (&task["state"], &task["waiting"]["reason"], &task["chunks"]);
+        assert_eq!(shown, (&json!("paused"), &json!("pack-disabled"), &json!(0)), "{after}: {task}");
+        assert!(!task["can"].as_array().unwrap().contains(&json!("resume")), "{after}: {task}");
+    };
+    still_off(&shop, "1", "switched").await;
+    // Its own limit, its version and its script.
+    shop.write("stock", "2", "serial = true", COUNTS);
+    still_off(&shop, "2", "another limit and version").await;
+    // A version that cannot be loaded, and a good one after it.
+    shop.write("stock", "3", "serail = true", COUNTS);
+    shop.pack("stock", |pack| !pack["fault"].is_null()).await;
+    still_off(&shop, "2", "a bad version").await;
+    shop.write("stock", "3", "", COUNTS);
+    still_off(&shop, "3", "a good version").await;
+    // Another pack is edited, switched off and on.
+    shop.write("till", "2", "serial = true", COUNTS);
+    shop.loaded("till", "2").await;
+    shop.switch("till", "pause").await;
+    still_off(&shop, "3", "another one is switched off").await;
+    shop.switch("till", "resume").await;
+    let other = shop.task("till").await;
+    shop.until(&other, |task| task["state"] == "succeeded").await;
+    still_off(&shop, "3", "another one is edited and switched on").await;
+    // Restarts: with the same settings, and with others.
+    assert!(shop.server.terminate().await.success());
+    shop.server.start_again().await;
+    still_off(&shop, "3", "a restart").await;
+    assert!(shop.server.terminate().await.success());
+    assert!(shop.server.start_again_with("TASKBELL__ENGINE__PARALLELISM", "2").await);
+    still_off(&shop, "3", "a restart with another setting").await;
+    // The folder goes and comes again.
+    let away = shop.server.folder().join("away");
+    fs::rename(shop.folder("stock"), &away).unwrap();
+    shop.pack("stock", |pack| pack["loadedVersion"].is_null()).await;
+    fs::rename(&away, shop.folder("stock")).unwrap();
+    still_off(&shop, "3", "a folder that was away").await;
+    shop.switch("stock", "resume").await;
+    let task = shop.until(&id, |task| task["state"] == "succeeded").await;
+    assert_eq!(task["result"], json!({"n": 3}));
 }
 
 /// Proves: G20.
