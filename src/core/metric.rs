@@ -53,7 +53,7 @@ macro_rules! metrics {
 metrics! {
     BUILD "taskbell_build_info" Gauge ["version"] "Always 1; the version is the label.";
     MEMORY "taskbell_process_resident_memory_bytes" Gauge [] "Memory of the process, where the system tells it.";
-    DATABASE_UP "taskbell_database_up" Gauge [] "1 when the database answered this reading, else 0.";
+    DATABASE_UP "taskbell_database_up" Gauge [] "1 when the database answered this reading, else 0: then what is read from it is left out.";
     DATABASE_SECONDS "taskbell_database_answer_seconds" Gauge [] "How long the database took to answer this reading.";
     TASKS "taskbell_tasks" Gauge ["state"] "Unfinished tasks by state, of all tenants; at most 5 s old.";
     SUBMITS "taskbell_submits_total" Counter ["answer"] "Clicks by what became of them: created, replayed, skipped, refused.";

@@ -1,6 +1,6 @@
 //! What handlers work with, put together once by the composition root.
 
-use super::api::metrics::LastCounts;
+use super::api::metrics::{LastCounts, NumberReaders};
 use super::auth::jwt::Issuers;
 use super::auth::{DemoUsers, Guard};
 use super::error::{ApiError, Code};
@@ -93,6 +93,8 @@ pub struct Shared {
     pub guard: Guard,
     /// Counts of tasks as they were last told in numbers.
     pub last_counts: LastCounts,
+    /// Who has read the numbers from here.
+    pub number_readers: NumberReaders,
 }
 
 impl Deref for Shared {
@@ -123,6 +125,7 @@ impl AppState {
             languages: languages.into_iter().collect(),
             guard: Guard::default(),
             last_counts: LastCounts::default(),
+            number_readers: NumberReaders::default(),
         }))
     }
 

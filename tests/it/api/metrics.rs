@@ -3,11 +3,15 @@
 //! What is counted belongs to a process, so most of this asks a server in a process of its own.
 
 use crate::support::api::{Api, send};
+use crate::support::eventually;
+use crate::support::ground::Ground;
+use crate::support::proxy::{Line, Proxy};
 use crate::support::server::{Server, Spec};
 use regex::Regex;
 use reqwest::Method;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 use taskbell::core::metric::{self, ALL, Kind};
 
@@ -144,6 +148,44 @@ async fn the_numbers_are_for_programs_beside_the_server_and_elsewhere_for_operat
         assert_eq!(ask(&alice, name, value).await.code(), "forbidden", "{name}");
         assert_eq!(ask(&olga, name, value).await.status, 200, "{name}");
     }
+}
+
+#[tokio::test]
+async fn the_numbers_of_a_node_are_told_while_its_database_is_away_without_those_that_are_read_from_it() {
+    let ground = Ground::postgres().await;
+    let database = ground.database().unwrap();
+    let proxy = Proxy::before(database.port()).await;
+    let server = Spec::demo().env("TASKBELL__DATABASE__URL", &database.url_by_port(proxy.port()));
+    let server = server.start_on(Arc::new(ground)).await;
+    let (olga, alice) = (server.client("olga", "operator").await, server.client("alice", "user").await);
+    let http = reqwest::Client::new();
+    let elsewhere = async |key: &str| {
+        let request = http.get(format!("{}/metrics", server.url())).header("x-forwarded-for", "203.0.113.9");
+        let answer = request.bearer_auth(key).send().await.unwrap();
+        (answer.status().as_u16(), answer.text().await.unwrap())
+    };
+    let of_database = |name: &String| name.starts_with("taskbell_tasks") || name.as_str() == metric::DATABASE_SECONDS;
+    let before = samples(&server).await;
+    assert_eq!(before[metric::DATABASE_UP], 1.0);
+    assert!(before.keys().any(of_database) && before.contains_key("taskbell_tasks{state=\"queued\"}"), "{before:#?}");
+    assert_eq!((elsewhere(&olga.key).await.0, elsewhere(&alice.key).await.0), (200, 403));
+    proxy.becomes(Line::Cut);
+    let away = eventually("the numbers say that the database is away", SOON, async || {
+        Some(samples(&server).await).filter(|now| now[metric::DATABASE_UP] == 0.0)
+    });
+    let away = away.await;
+    assert!(!away.keys().any(of_database), "{away:#?}");
+    assert!(away[metric::CLAIMS] >= before[metric::CLAIMS] && away[metric::MEMORY] > 0.0);
+    let (status, text) = elsewhere(&olga.key).await;
+    assert_eq!(status, 200, "{text}");
+    assert!(text.contains("taskbell_database_up 0\n") && !text.contains("taskbell_tasks"), "{text}");
+    assert_eq!((elsewhere(&alice.key).await.0, elsewhere("tb_x").await.0), (503, 503), "who has not read them before");
+    proxy.mend();
+    eventually("all numbers are told again", SOON, async || {
+        let now = samples(&server).await;
+        (now[metric::DATABASE_UP] == 1.0 && now.contains_key("taskbell_tasks{state=\"queued\"}")).then_some(())
+    })
+    .await;
 }
 
 #[test]
