@@ -5,6 +5,7 @@
 //! never name a database driver: rows come from the store's port, changes go through the engine's command handle.
 
 pub mod api;
+mod arriving;
 pub mod auth;
 pub mod body;
 pub mod client;

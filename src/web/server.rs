@@ -2,11 +2,13 @@
 //!
 //! The head of a request has [`HEAD_TIME`] to arrive, from the opening of the connection or the end of the answer before.
 //! When the service stops, no new connection is taken, requests under way are answered and idle connections are closed at
-//! once; one that has never sent the whole head of a request gets [`LAST_HEAD_TIME`] for it. Whatever is still open when the
-//! grace is over is cut. Upgraded sockets are not seen here: the push hub ends them.
+//! once. Who has half sent a request, its head or its body, and sends nothing more for [`LAST_WAIT`] is closed: whoever stopped in
+//! the middle would hold up the end until the grace is over. Whatever is still open then is cut. Upgraded sockets are not seen
+//! here: the push hub ends them.
 //!
 //! At most [`MOST_CONNECTIONS`] are served at once; further ones wait in the system's queue.
 
+use super::arriving::{Arriving, Watched};
 use axum::Router;
 use axum::extract::{ConnectInfo, Request};
 use hyper::body::Incoming;
@@ -15,7 +17,6 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::Semaphore;
@@ -25,8 +26,8 @@ use tower::ServiceExt as _;
 
 /// The longest that the head of a request may take.
 const HEAD_TIME: Duration = Duration::from_secs(10);
-/// And how long when the service has begun to stop: nothing of such a request was taken in.
-const LAST_HEAD_TIME: Duration = Duration::from_secs(1);
+/// How long the rest of a request is waited for without a byte of it, when the service has begun to stop.
+const LAST_WAIT: Duration = Duration::from_secs(1);
 /// Connections that are served at once, upgraded ones not counted. Each may hold the head of a request.
 const MOST_CONNECTIONS: usize = 8_192;
 /// Bytes that the head of a request may have.
@@ -90,12 +91,12 @@ pub async fn serve(listener: TcpListener, app: Router, stop: CancellationToken, 
 async fn connection(stream: TcpStream, peer: SocketAddr, app: Router, stop: CancellationToken) {
     // Frames of the push are small and must not wait to be filled up.
     let _ = stream.set_nodelay(true);
-    let (app, asked) = (Arc::new(app), Arc::new(AtomicBool::new(false)));
-    let asks = asked.clone();
+    let (app, arriving) = (Arc::new(app), Arc::new(Arriving::default()));
+    let arrives = arriving.clone();
     let service = hyper::service::service_fn(move |request: hyper::Request<Incoming>| {
-        asks.store(true, Ordering::Relaxed);
-        let app = app.as_ref().clone();
-        let mut request: Request = request.map(axum::body::Body::new);
+        arrives.head_came();
+        let (app, arriving) = (app.as_ref().clone(), arrives.clone());
+        let mut request: Request = request.map(|body| axum::body::Body::new(Watched::new(body, arriving)));
         request.extensions_mut().insert(ConnectInfo(peer));
         app.oneshot(request)
     });
@@ -112,9 +113,9 @@ async fn connection(stream: TcpStream, peer: SocketAddr, app: Router, stop: Canc
         _ = serving.as_mut() => {}
         () = stop.cancelled() => {
             serving.as_mut().graceful_shutdown();
-            let ended = tokio::time::timeout(LAST_HEAD_TIME, serving.as_mut()).await.is_ok();
-            if !ended && asked.load(Ordering::Relaxed) {
-                let _ = serving.await;
+            tokio::select! {
+                _ = serving => {}
+                () = arriving.silent(LAST_WAIT) => {}
             }
         }
     }

@@ -32,6 +32,7 @@ fn long() -> bool {
 
 on_each_database! {
     o1_o3_o6_thirty_drains_under_load_end_in_time_and_use_no_attempt
+    who_has_half_sent_a_request_holds_up_no_drain_and_who_goes_on_sending_is_answered
 }
 
 async fn o1_o3_o6_thirty_drains_under_load_end_in_time_and_use_no_attempt(ground: Arc<Ground>) {
@@ -99,6 +100,32 @@ async fn o1_o3_o6_thirty_drains_under_load_end_in_time_and_use_no_attempt(ground
     assert_eq!(server.ground().numbers("data/taskbell.db", sql).await, [20_000, 1, 1]);
 }
 
+/// The grace is far longer than a test waits for the end of a process.
+async fn who_has_half_sent_a_request_holds_up_no_drain_and_who_goes_on_sending_is_answered(ground: Arc<Ground>) {
+    let mut server = Spec::demo().env("TASKBELL__ENGINE__DRAIN_GRACE_MS", "600000").start_on(ground).await;
+    let key = server.client("user", "user").await.key;
+    let mut odd = odd_connections(&server, &key, true).await;
+    odd.extend(odd_connections(&server, &key, false).await);
+    let mut slow = TcpStream::connect(("127.0.0.1", server.port())).await.unwrap();
+    let body = json!({"action": "recalculate-totals", "runAt": "2100-01-01T00:00:00.000Z"}).to_string();
+    let head = head(&server, &key, body.len());
+    slow.write_all(format!("{head}\r\n\r\n").as_bytes()).await.unwrap();
+    let sending = async {
+        for byte in body.as_bytes() {
+            slow.write_all(&[*byte]).await.unwrap();
+            // All of it takes some times as long as a silence may.
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        let mut answer = String::new();
+        slow.read_to_string(&mut answer).await.unwrap();
+        answer
+    };
+    let (status, answer, _) = tokio::join!(server.terminate(), sending, join_all(odd.into_iter().map(ends)));
+    assert!(status.success(), "{status}");
+    let answered = ["201", "503"].iter().any(|status| answer.starts_with(&format!("HTTP/1.1 {status} ")));
+    assert!(answered, "{answer}");
+}
+
 /// It succeeds in its first attempt, and never was anybody's whose lease ran out.
 async fn assert_untouched(client: &Client, id: &str) {
     let task = client.until(id, END, |task| task["state"] == "succeeded" || task["state"] == "failed").await;
@@ -128,14 +155,19 @@ async fn sockets(server: &Server, keys: &[String]) -> Vec<Socket> {
     sockets
 }
 
+/// The head of a click but for its last line.
+fn head(server: &Server, key: &str, bytes: usize) -> String {
+    format!(
+        "POST /api/v1/tasks HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nAuthorization: Bearer {key}\r\n\
+         Content-Type: application/json\r\nContent-Length: {bytes}",
+        server.port()
+    )
+}
+
 /// Connections that never sent a byte, and as many whose request is missing its end: that of the head, or that of the body.
 async fn odd_connections(server: &Server, key: &str, whole_head: bool) -> Vec<TcpStream> {
     let mut odd = Vec::new();
-    let head = format!(
-        "POST /api/v1/tasks HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nAuthorization: Bearer {key}\r\n\
-         Content-Type: application/json\r\nContent-Length: 1000",
-        server.port()
-    );
+    let head = head(server, key, 1_000);
     for _ in 0..ODD_CONNECTIONS {
         odd.push(TcpStream::connect(("127.0.0.1", server.port())).await.unwrap());
         let mut half = TcpStream::connect(("127.0.0.1", server.port())).await.unwrap();
