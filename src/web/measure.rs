@@ -7,7 +7,6 @@ use super::error::Problem;
 use crate::core::metric;
 use axum::extract::{MatchedPath, Request};
 use axum::http::Method;
-use axum::middleware::Next;
 use axum::response::Response;
 use metrics::{counter, histogram};
 use std::time::{Duration, Instant};
@@ -17,26 +16,35 @@ const NO_ROUTE: &str = "none";
 /// The method of what is none of ours.
 const NO_METHOD: &str = "other";
 
-/// Counts a request and takes its time.
-pub async fn requests(request: Request, next: Next) -> Response {
-    let began = Instant::now();
-    let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
-    let route = route.unwrap_or_else(|| NO_ROUTE.to_owned());
-    let method = word(request.method());
-    let response = next.run(request).await;
-    let status = response.status().as_str().to_owned();
-    histogram!(metric::REQUEST_SECONDS, "route" => route.clone()).record(began.elapsed());
-    counter!(metric::REQUESTS, "method" => method, "route" => route, "status" => status).increment(1);
-    response
+/// A request that is counted when its answer is there.
+pub struct Counted {
+    began: Instant,
+    route: String,
+    method: &'static str,
+}
+
+impl Counted {
+    /// Begins to take its time.
+    #[must_use]
+    pub fn of(request: &Request) -> Self {
+        let route = request.extensions().get::<MatchedPath>().map_or(NO_ROUTE, MatchedPath::as_str).to_owned();
+        Self { began: Instant::now(), route, method: word(request.method()) }
+    }
+
+    /// Counts it with what became of it.
+    pub fn end(self, response: &Response) {
+        let Self { began, route, method } = self;
+        let status = response.status().as_str().to_owned();
+        histogram!(metric::REQUEST_SECONDS, "route" => route.clone()).record(began.elapsed());
+        counter!(metric::REQUESTS, "method" => method, "route" => route, "status" => status).increment(1);
+    }
 }
 
 /// Counts a problem, before a page may be made of it.
-pub async fn problems(request: Request, next: Next) -> Response {
-    let response = next.run(request).await;
+pub fn problem(response: &Response) {
     if let Some(Problem(error)) = response.extensions().get::<Problem>() {
         counter!(metric::PROBLEMS, "code" => error.code.as_str()).increment(1);
     }
-    response
 }
 
 fn word(method: &Method) -> &'static str {

@@ -5,7 +5,10 @@
 //! into the process's log, and is sent.
 
 use super::error::{ApiError, Code, Problem};
+use super::measure;
 use super::origin::{self, From};
+use super::pages::dress::{Wanted, dress};
+use super::room::{self, Room};
 use super::state::{AppState, WebSettings};
 use crate::core::ids;
 use axum::body::Body;
@@ -41,26 +44,65 @@ const SECURITY: [(HeaderName, &str); 5] = [
 #[derive(Clone, Debug)]
 pub struct RequestId(pub String);
 
-/// Gives the request its id, and the answer its headers and, where it is a problem, its body.
-pub async fn identify(mut request: Request, next: Next) -> Response {
-    let id = RequestId(ids::fresh().to_string());
-    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-    request.extensions_mut().insert(id.clone());
-    let mut response = next.run(request).await;
-    if let Some(Problem(error)) = response.extensions_mut().remove::<Problem>() {
-        note(&error, &id, &method, &path);
-        *response.body_mut() = Body::from(error.problem(&id.0).to_string());
-        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+/// What stands around the routes of a node. Clones share it.
+#[derive(Clone)]
+pub struct Around {
+    /// What the bodies of requests may take together.
+    pub room: Room,
+    /// Where there are pages and an API for pages elsewhere: problems are shown as pages, and origins are looked at.
+    pub pages: Option<AppState>,
+}
+
+/// What every request passes. It is one layer, since each one copies all that is inside of it for each request.
+pub async fn around(State(Around { room, pages }): State<Around>, mut request: Request, next: Next) -> Response {
+    let identity = Identity::given_to(&mut request);
+    let counted = measure::Counted::of(&request);
+    let wanted = pages.as_ref().and_then(|state| Some((state, Wanted::of(&request)?)));
+    let mut response = match pages.as_ref().and_then(|state| refused_origin(state, &request)) {
+        Some(refusal) => refusal.into_response(),
+        None => room::share(room, next.run(request)).await,
+    };
+    measure::problem(&response);
+    if let Some((state, wanted)) = wanted {
+        response = dress(state, wanted, response).await;
     }
-    let headers = response.headers_mut();
-    for (name, value) in &SECURITY {
-        headers.insert(name, HeaderValue::from_static(value));
+    counted.end(&response);
+    identity.sign(response)
+}
+
+/// A request by its id.
+struct Identity {
+    id: RequestId,
+    method: Method,
+    path: String,
+}
+
+impl Identity {
+    /// Gives a request its id.
+    fn given_to(request: &mut Request) -> Self {
+        let id = RequestId(ids::fresh().to_string());
+        request.extensions_mut().insert(id.clone());
+        Self { id, method: request.method().clone(), path: request.uri().path().to_owned() }
     }
-    if path.starts_with("/api/") {
-        headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+
+    /// Gives the answer its headers and, where it is a problem, its body.
+    fn sign(self, mut response: Response) -> Response {
+        let Self { id, method, path } = self;
+        if let Some(Problem(error)) = response.extensions_mut().remove::<Problem>() {
+            note(&error, &id, &method, &path);
+            *response.body_mut() = Body::from(error.problem(&id.0).to_string());
+            response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        }
+        let headers = response.headers_mut();
+        for (name, value) in &SECURITY {
+            headers.insert(name, HeaderValue::from_static(value));
+        }
+        if path.starts_with("/api/") {
+            headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+        }
+        headers.insert(REQUEST_ID, HeaderValue::from_str(&id.0).expect("a UUID is a valid header value"));
+        response
     }
-    headers.insert(REQUEST_ID, HeaderValue::from_str(&id.0).expect("a UUID is a valid header value"));
-    response
 }
 
 /// One line a problem. Keys, cookies, queries and bodies are never in it.
@@ -80,15 +122,12 @@ pub fn panicked(_: Box<dyn Any + Send + 'static>) -> Response {
     ApiError::internal("a handler panicked; the panic is logged above").into_response()
 }
 
-/// The rule of origins, and in the demo the rule of names.
-pub async fn check_origin(State(state): State<AppState>, request: Request, next: Next) -> Response {
+/// The rule of origins, and in the demo the rule of names: why a request is refused.
+fn refused_origin(state: &AppState, request: &Request) -> Option<ApiError> {
     if state.demo.is_some() && !origin::is_loopback_host(request.headers()) {
-        return ApiError::new(Code::HostRefused).into_response();
+        return Some(ApiError::new(Code::HostRefused));
     }
-    if origin::of(request.headers(), &state.settings) == From::Foreign {
-        return ApiError::new(Code::OriginRefused).into_response();
-    }
-    next.run(request).await
+    (origin::of(request.headers(), &state.settings) == From::Foreign).then(|| ApiError::new(Code::OriginRefused))
 }
 
 /// CORS for the listed origins, without credentials: other pages call with a key of their own.

@@ -28,8 +28,9 @@ pub mod ws;
 pub use state::{AppState, Parts, WebSettings};
 
 use axum::Router;
-use axum::middleware::{from_fn, from_fn_with_state};
+use axum::middleware::from_fn_with_state;
 use error::{ApiError, Code};
+use middleware::Around;
 use room::Room;
 use tower::ServiceBuilder;
 use tower_http::catch_panic::CatchPanicLayer;
@@ -40,24 +41,17 @@ use utoipa_axum::routes;
 pub fn health_router(state: AppState) -> Router {
     let callbacks = OpenApiRouter::new().nest("/api/v1", api::callbacks());
     let (probes, _) = api::probes().merge(callbacks).split_for_parts();
-    let layers = ServiceBuilder::new()
-        .layer(from_fn(middleware::identify))
-        .layer(from_fn(measure::requests))
-        .layer(from_fn(measure::problems))
-        .layer(from_fn_with_state(Room::default(), room::share));
-    probes.fallback(async || ApiError::new(Code::NotFound)).layer(layers).with_state(state)
+    let around = Around { room: Room::default(), pages: None };
+    let layer = from_fn_with_state(around, middleware::around);
+    probes.fallback(async || ApiError::new(Code::NotFound)).layer(layer).with_state(state)
 }
 
 /// Everything that is served.
 pub fn router(state: AppState) -> Router {
+    let around = Around { room: Room::default(), pages: Some(state.clone()) };
     let layers = ServiceBuilder::new()
-        .layer(from_fn(middleware::identify))
-        .layer(from_fn(measure::requests))
-        .layer(from_fn_with_state(state.clone(), pages::dress::dress))
-        .layer(from_fn(measure::problems))
-        .layer(from_fn_with_state(Room::default(), room::share))
+        .layer(from_fn_with_state(around, middleware::around))
         .layer(CatchPanicLayer::custom(middleware::panicked))
-        .layer(from_fn_with_state(state.clone(), middleware::check_origin))
         .layer(middleware::cors(&state.settings));
     Router::new()
         .merge(pages::routes())

@@ -7,9 +7,6 @@
 //! that waits holds what it has.
 
 use super::error::{ApiError, Code};
-use axum::extract::{Request, State};
-use axum::middleware::Next;
-use axum::response::Response;
 use futures_util::future::BoxFuture;
 use std::future::Future;
 use std::pin::Pin;
@@ -70,9 +67,9 @@ impl Share {
     }
 }
 
-/// Gives each request its share of the room, and holds it until the answer is made.
-pub async fn share(State(room): State<Room>, request: Request, next: Next) -> Response {
-    SHARE.scope(Share::of(room), next.run(request)).await
+/// Gives a request its share of the room, and holds it until the answer is made.
+pub async fn share<T>(room: Room, answer: impl Future<Output = T>) -> T {
+    SHARE.scope(Share::of(room), answer).await
 }
 
 /// Does what goes on without its caller, and holds the caller's share until it is done, whether the caller stays or not.

@@ -10,19 +10,34 @@ use crate::web::auth;
 use crate::web::error::{Code, Problem};
 use crate::web::middleware::{RequestId, note};
 use crate::web::state::AppState;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::{HeaderMap, Method, Uri, header};
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
 
-/// Shows problems as pages to those who asked for one.
-pub async fn dress(State(state): State<AppState>, request: Request, next: Next) -> Response {
-    if !wants_page(request.uri(), request.headers()) {
-        return next.run(request).await;
+/// Somebody who asks for a page, and would have a problem shown as one.
+pub struct Wanted {
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    id: Option<RequestId>,
+}
+
+impl Wanted {
+    /// What a request asks for; none where it is no page.
+    #[must_use]
+    pub fn of(request: &Request) -> Option<Self> {
+        wants_page(request.uri(), request.headers()).then(|| Self {
+            method: request.method().clone(),
+            uri: request.uri().clone(),
+            headers: request.headers().clone(),
+            id: request.extensions().get::<RequestId>().cloned(),
+        })
     }
-    let (method, uri, headers) = (request.method().clone(), request.uri().clone(), request.headers().clone());
-    let id = request.extensions().get::<RequestId>().cloned();
-    let mut response = next.run(request).await;
+}
+
+/// Shows a problem as a page.
+pub async fn dress(state: &AppState, wanted: Wanted, mut response: Response) -> Response {
+    let Wanted { method, uri, headers, id } = wanted;
     let Some(Problem(error)) = response.extensions_mut().remove::<Problem>() else { return response };
     if let Some(id) = &id {
         note(&error, id, &method, uri.path());
@@ -30,8 +45,8 @@ pub async fn dress(State(state): State<AppState>, request: Request, next: Next) 
     if error.code == Code::Unauthenticated {
         return to_sign_in(&method, &uri);
     }
-    let caller = auth::caller(&state, &headers, true).await.ok().flatten();
-    let shell = Shell::of(&state, &headers, &uri, caller.as_ref());
+    let caller = auth::caller(state, &headers, true).await.ok().flatten();
+    let shell = Shell::of(state, &headers, &uri, caller.as_ref());
     let sentence = error.detail.clone().unwrap_or_else(|| error.code.sentence().to_owned());
     let page = ErrorPage::new(&shell, error.code.status().as_u16(), Some(&sentence), id.map(|id| id.0));
     let mut page = (response.status(), html(&page)).into_response();
