@@ -64,10 +64,13 @@ impl Families {
         let left = rows.values().find(|child| {
             let open = !child.state.is_final() && child.state != State::Cancelling;
             let back = self.resumed.get(&child.id).is_some_and(|at| *at >= asked_at);
-            open && !back && child.parent.is_some_and(|parent| early(self.stopped.get(&parent.id)))
+            // One that was deleted takes nobody down any more.
+            let stopped = |parent: TaskId| rows.contains_key(&parent) && early(self.stopped.get(&parent));
+            open && !back && child.parent.is_some_and(|parent| stopped(parent.id))
         });
         must(left.is_none(), Invariant::Families, || {
-            format!("its parent is stopped, and nobody asked it to stop: {left:?}")
+            let parent = left.and_then(|child| rows.get(&child.parent?.id));
+            format!("nobody asked it to stop: {left:?}\nits parent is stopped: {parent:?}")
         })
     }
 
