@@ -9,6 +9,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a bench that cannot go on fails where it stands")]
 
+mod across;
 mod claims;
 mod client;
 mod crowd;
@@ -66,6 +67,9 @@ struct Scale {
     bench: bool,
 }
 
+/// Chunks at once of a node that is there for short ones.
+const MANY_PLACES: usize = 512;
+
 /// A kind of database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Kind {
@@ -119,6 +123,11 @@ async fn measure(scale: &Scale, kind: Kind) {
             let drain = Drain { count: scale.waiting, places: scale.places, nodes: 3, crowd: Crowd::Nobody };
             figures.take("tasks drained on three nodes", Unit::PerSecond, || work::drained(kind, drain)).await;
         }
+        let name = format!("tasks drained, {MANY_PLACES} places");
+        if scale.wants(&name) {
+            let drain = Drain { count: scale.waiting, places: MANY_PLACES, nodes: 1, crowd: Crowd::Nobody };
+            figures.take(&name, Unit::PerSecond, || work::drained(kind, drain)).await;
+        }
     }
     for crowd in [Crowd::Waiting(scale.others), Crowd::Blocked(scale.others), Crowd::Ended(scale.ended)] {
         rates(&mut figures, scale, kind, crowd).await;
@@ -135,7 +144,10 @@ async fn measure(scale: &Scale, kind: Kind) {
     if scale.wants("a claim of 16") {
         claims::measure(&mut figures, kind, scale.others).await;
     }
-    if scale.wants("submits over HTTP") || scale.wants("memory of an idle socket") {
+    if ["submits over HTTP", "memory of an idle socket", "pick-up across two nodes"]
+        .iter()
+        .any(|name| scale.wants(name))
+    {
         server::measure(&mut figures, scale, kind).await;
     }
     figures.print(&format!("{kind:?}"), began.elapsed());

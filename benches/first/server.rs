@@ -2,6 +2,7 @@
 //!
 //! The clients run in this process on the same machine, so an HTTP figure holds the client's share too.
 
+use crate::across;
 use crate::client::Repeater;
 use crate::figures::{Figures, Unit};
 use crate::support::server::{Server, Spec};
@@ -34,11 +35,12 @@ pub async fn measure(figures: &mut Figures, scale: &Scale, kind: Kind) {
     let folder = tempfile::tempdir().unwrap();
     let script = folder.path().join("noop.js");
     std::fs::write(&script, SCRIPT).unwrap();
+    let action = format!("[[actions]]\nkey = \"noop\"\nhandler = {{ script = {script:?} }}\n");
+    if kind == Kind::Postgres && scale.wants("pick-up across two nodes") {
+        across::measure(figures, &action, scale.clicks).await;
+    }
     // All clients are at one address.
-    let config = format!(
-        "[push]\nconnections_per_address = {}\n[[actions]]\nkey = \"noop\"\nhandler = {{ script = {script:?} }}\n",
-        WARM + scale.sockets + CLIENTS
-    );
+    let config = format!("[push]\nconnections_per_address = {}\n{action}", WARM + scale.sockets + CLIENTS);
     let server = Spec::with_config(&config).start_on(Arc::new(kind.ground().await)).await;
     let keys = keys(&server, CLIENTS.max((WARM + scale.sockets) / PER_USER + 1)).await;
     if scale.wants("submits over HTTP") {

@@ -242,6 +242,7 @@ pub fn claim_of(limit: usize) -> ClaimParams {
         limit,
         lease_ms: 30_000,
         after_tenant: None,
+        many_wait: false,
         seats: None,
     }
 }
