@@ -35,7 +35,7 @@ impl Commands {
     pub fn new(store: Arc<dyn Store>, bus: LocalBus, wake: Arc<Notify>) -> Self {
         let submits = {
             let (store, bus, wake) = (store.clone(), bus.clone(), wake.clone());
-            Group::start(Turn::default(), move |items, again| {
+            Group::start(Turn::on(store.as_ref()), move |items, again| {
                 let (store, bus, wake) = (store.clone(), bus.clone(), wake.clone());
                 async move {
                     let (watch, count) = (Stopwatch::start(), items.len());

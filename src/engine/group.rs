@@ -4,8 +4,8 @@
 //! throughput is bounded by rows and not by commits. The mailbox is bounded; when it is full the caller is told to come
 //! back later, before memory grows.
 //!
-//! Whoever writes much takes a [`Turn`] first and looks only then at what waits: a batch that is fixed while another commit
-//! is under way would miss all that comes meanwhile, and many small commits would take the place of a few full ones.
+//! Whoever writes much takes a [`Turn`] first and looks only then at what waits: a batch that is fixed before it can be
+//! committed would miss all that comes meanwhile, and many small commits would take the place of a few full ones.
 //!
 //! Rows stay locked until the commit. Where it takes long, as over a slow line, whoever has other business with them waits: so
 //! a batch may be held to a time, by as many items as the ones before let expect.
@@ -15,19 +15,23 @@
 //! have been the loss of an answer, whoever commits is told that it is not the first try; a caller that has gone away does
 //! not take its item back.
 
-use crate::core::time::Clock;
-use crate::store::{Result, StoreError};
+use crate::core::time::{Clock, Mono};
+use crate::store::{Result, Store, StoreError};
 use futures_util::poll;
 use std::future::Future;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::{Mutex, MutexGuard, mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 /// The most items of one commit.
 const MAX_BATCH: usize = 500;
 /// The items of the first commit that is held to a time; then it is known what they take.
 const FIRST_BATCH: usize = 4;
+/// How often others are let by before a batch is fixed.
+const MOST_YIELDS: usize = 16;
+/// So many items are not divided between two commits.
+const FEW: usize = 4;
 /// The most items that may wait.
 const MAILBOX: usize = 8_192;
 /// How often a transient fault is tried again, and the wait before the n-th time.
@@ -56,16 +60,55 @@ impl Pace {
     }
 }
 
+/// The pace of a group's commits, by a clock.
+struct Paced {
+    pace: Mutex<Pace>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Paced {
+    fn pace(&self) -> MutexGuard<'_, Pace> {
+        self.pace.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn items(&self) -> usize {
+        self.pace().items
+    }
+
+    fn took(&self, items: usize, began: Mono) {
+        self.pace().took(items, self.clock.mono() - began);
+    }
+}
+
 /// Whose turn it is to write, first come first served. Shared by those whose batches feed each other.
-#[derive(Clone, Default)]
-pub struct Turn(Arc<Mutex<()>>);
+#[derive(Clone)]
+pub struct Turn {
+    turns: Arc<Semaphore>,
+    at_once: usize,
+}
 
 impl Turn {
-    /// Waits for its turn, and lets everybody who is ready at this moment put in what they have. Holds until it is dropped.
-    pub async fn take(&self) -> MutexGuard<'_, ()> {
-        let turn = self.0.lock().await;
-        tokio::task::yield_now().await;
-        turn
+    /// Turns on a database: one at a time where there is one writer, and otherwise two, so that the next batch is under way
+    /// while the one before waits for the disk.
+    #[must_use]
+    pub fn on(store: &dyn Store) -> Self {
+        Self::of(if store.capabilities().single_process { 1 } else { 2 })
+    }
+
+    fn of(at_once: usize) -> Self {
+        Self { turns: Arc::new(Semaphore::new(at_once)), at_once }
+    }
+
+    /// Waits for its turn. Holds until it is dropped.
+    pub async fn take(&self) -> OwnedSemaphorePermit {
+        self.turns.clone().acquire_owned().await.expect("nobody closes it")
+    }
+
+    /// How many of those who wait are for one batch, taken with a turn: where the other turn is free, half of many, so that
+    /// there are two batches of one size and not a large one after a small one.
+    fn share(&self, waiting: usize) -> usize {
+        let alone = self.at_once > 1 && self.turns.available_permits() + 1 == self.at_once;
+        if alone && waiting > FEW { waiting.div_ceil(2) } else { waiting }
     }
 }
 
@@ -100,12 +143,8 @@ impl<Q: Clone + Send + Sync + 'static, A: Send + 'static> Group<Q, A> {
         Fut: Future<Output = Result<Vec<A>>> + Send + 'static,
     {
         let (mailbox, receiver) = mpsc::channel(MAILBOX);
-        tokio::spawn(commit_loop(
-            receiver,
-            Some((Pace { at_most_ms, items: FIRST_BATCH }, clock)),
-            turn,
-            Arc::new(run),
-        ));
+        let pace = Paced { pace: Mutex::new(Pace { at_most_ms, items: FIRST_BATCH }), clock };
+        tokio::spawn(commit_loop(receiver, Some(Arc::new(pace)), turn, Arc::new(run)));
         Self { mailbox }
     }
 
@@ -122,43 +161,74 @@ impl<Q: Clone + Send + Sync + 'static, A: Send + 'static> Group<Q, A> {
 
 async fn commit_loop<Q, A, F, Fut>(
     mut receiver: mpsc::Receiver<Waiting<Q, A>>,
-    mut pace: Option<(Pace, Arc<dyn Clock>)>,
+    paced: Option<Arc<Paced>>,
     turn: Turn,
     run: Arc<F>,
 ) where
-    Q: Clone + Send + Sync,
+    Q: Clone + Send + Sync + 'static,
+    A: Send + 'static,
+    F: Fn(Vec<Q>, bool) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<Vec<A>>> + Send + 'static,
+{
+    while let Some(first) = receiver.recv().await {
+        let taken = turn.take().await;
+        gathered(&receiver).await;
+        let at_most = paced.as_ref().map_or(MAX_BATCH, |paced| paced.items()).min(turn.share(1 + receiver.len()));
+        let others = std::iter::from_fn(|| receiver.try_recv().ok());
+        let (items, senders) = std::iter::once(first).chain(others).take(at_most).unzip();
+        let (run, paced) = (run.clone(), paced.clone());
+        tokio::spawn(async move {
+            commit_batch(run.as_ref(), paced.as_deref(), items, senders).await;
+            drop(taken);
+        });
+    }
+}
+
+async fn commit_batch<Q, A, F, Fut>(
+    run: &F,
+    paced: Option<&Paced>,
+    items: Vec<Q>,
+    senders: Vec<oneshot::Sender<Result<A>>>,
+) where
+    Q: Clone,
     F: Fn(Vec<Q>, bool) -> Fut,
     Fut: Future<Output = Result<Vec<A>>>,
 {
-    while let Some(first) = receiver.recv().await {
-        let _turn = turn.take().await;
-        let at_most = pace.as_ref().map_or(MAX_BATCH, |(pace, _)| pace.items);
-        let others = std::iter::from_fn(|| receiver.try_recv().ok());
-        let (items, senders): (Vec<Q>, Vec<_>) = std::iter::once(first).chain(others).take(at_most).unzip();
-        let began = pace.as_ref().map(|(_, clock)| clock.mono());
-        match patient(run.as_ref(), &items, false).await {
-            Ok(answers) => {
-                if let (Some((pace, clock)), Some(began)) = (&mut pace, began) {
-                    pace.took(items.len(), clock.mono() - began);
-                }
-                for (sender, answer) in senders.into_iter().zip(answers) {
-                    let _ = sender.send(Ok(answer));
-                }
+    let began = paced.map(|paced| paced.clock.mono());
+    match patient(run, &items, false).await {
+        Ok(answers) => {
+            if let (Some(paced), Some(began)) = (paced, began) {
+                paced.took(items.len(), began);
             }
-            Err(e) if items.len() == 1 || e.is_transient() => {
-                for sender in senders {
-                    let _ = sender.send(Err(e.clone()));
-                }
-            }
-            Err(_) => {
-                for (item, sender) in items.iter().zip(senders) {
-                    let answer = patient(run.as_ref(), std::slice::from_ref(item), true).await;
-                    let _ = sender.send(answer.and_then(|mut a| {
-                        a.pop().ok_or_else(|| StoreError::Corrupt("the store answered fewer items than asked".into()))
-                    }));
-                }
+            for (sender, answer) in senders.into_iter().zip(answers) {
+                let _ = sender.send(Ok(answer));
             }
         }
+        Err(e) if items.len() == 1 || e.is_transient() => {
+            for sender in senders {
+                let _ = sender.send(Err(e.clone()));
+            }
+        }
+        Err(_) => {
+            for (item, sender) in items.iter().zip(senders) {
+                let answer = patient(run, std::slice::from_ref(item), true).await;
+                let _ = sender.send(answer.and_then(|mut a| {
+                    a.pop().ok_or_else(|| StoreError::Corrupt("the store answered fewer items than asked".into()))
+                }));
+            }
+        }
+    }
+}
+
+/// Lets everybody who is ready at this moment put in what they have: as long as something comes without anybody waiting for
+/// it.
+async fn gathered<T>(waiting: &mpsc::Receiver<T>) {
+    let mut before = None;
+    for _ in 0..MOST_YIELDS {
+        if before.replace(waiting.len()) == Some(waiting.len()) {
+            return;
+        }
+        tokio::task::yield_now().await;
     }
 }
 
@@ -183,6 +253,38 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn with_two_writers_half_of_those_who_wait_go_beside_the_others_and_with_one_all_go_together() {
+        let one = Turn::of(1);
+        let taken = one.take().await;
+        assert_eq!(one.share(32), 32);
+        drop(taken);
+        let two = Turn::of(2);
+        let first = two.take().await;
+        assert_eq!((two.share(FEW), two.share(31)), (FEW, 16), "a few stay together");
+        let second = two.take().await;
+        assert_eq!(two.share(15), 15);
+        drop(first);
+        assert_eq!(two.share(32), 16, "the other one is free again");
+        drop(second);
+    }
+
+    #[tokio::test]
+    async fn a_commit_that_hangs_holds_up_no_other_where_there_are_two_writers() {
+        let group = Group::start(Turn::of(2), |items: Vec<u8>, _| async move {
+            if items.contains(&0) { std::future::pending().await } else { Ok(items) }
+        });
+        let hung = {
+            let group = group.clone();
+            tokio::spawn(async move { group.call(0).await })
+        };
+        for n in 1..10 {
+            assert_eq!(group.call(n).await.unwrap(), n);
+        }
+        assert!(!hung.is_finished());
+        hung.abort();
+    }
 
     #[test]
     fn a_commit_that_takes_too_long_is_followed_by_smaller_ones_and_a_fast_one_by_larger() {

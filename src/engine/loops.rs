@@ -1,11 +1,10 @@
-//! The loops of a node: claim, heartbeat, expire, sweep, listen, clean. Each is supervised: one that breaks down is logged and
+//! The loops of a node, beside that of [`super::claims`]: heartbeat, expire, sweep, listen, clean. Each is supervised: one that breaks down is logged and
 //! started again.
 //!
 //! Wake-ups only save time. With all of them lost, work starts within one poll, for the poll asks the database.
 
-use super::chunk::run_task;
 use super::commands::announce;
-use super::measure::{self, Stopwatch};
+use super::measure;
 use super::running::Told;
 use super::{Inner, SWEEP_AT_ONCE, sweep_params};
 use crate::bus::{LocalBus, Signal, Subscription};
@@ -13,17 +12,13 @@ use crate::core::change::Change;
 use crate::core::ids::{FencingToken, TaskId};
 use crate::core::metric;
 use crate::core::task::State;
-use crate::store::{ClaimParams, Claimed, RenewParams, Renewed, Store, SweepParams};
+use crate::store::{RenewParams, Renewed, Store, SweepParams};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio_util::task::AbortOnDropHandle;
 
-/// The most chunks of one claim.
-const CLAIM_AT_ONCE: usize = 512;
-/// With so many free places, and at least half of all, a claim does not wait for the commit that is under way.
-const CLAIM_BESIDE: usize = 64;
 /// How often files whose time is over are looked for.
 const CLEAN_EVERY: Duration = Duration::from_secs(60);
 /// A renewal is given up after a third of the lease, and never sooner: a busy database is not one that is gone.
@@ -44,82 +39,6 @@ where
         tracing::error!(loop_name = name, "an engine loop broke down and is started again: {broke}");
         tokio::time::sleep(REST).await;
     }
-}
-
-/// Claims what is due into the free places.
-pub(super) async fn claim(engine: Arc<Inner>) {
-    let mut after_tenant = None;
-    while !engine.draining() {
-        engine.pulse.turns("claim", engine.clock.now());
-        let mut wait = engine.poll_ms();
-        let looked_at = engine.clock.now();
-        if fill_places(&engine, &mut after_tenant).await == Places::Left {
-            wait = engine.until_next_due(wait, looked_at).await;
-        }
-        tokio::select! {
-            () = engine.wake.notified() => {}
-            () = tokio::time::sleep(Duration::from_millis(wait)) => {}
-            () = engine.drain_began() => {}
-        }
-    }
-}
-
-/// What a claim found of the places of this node.
-#[derive(PartialEq, Eq)]
-enum Places {
-    /// All are taken, or nobody knows.
-    Taken,
-    /// Nothing more is due now.
-    Left,
-}
-
-/// One claim: as many chunks as places are free. In its turn, so that it finds the places which the commit under way frees;
-/// but where a database has more than one writer and there is much to fill, beside it.
-async fn fill_places(engine: &Arc<Inner>, after_tenant: &mut Option<String>) -> Places {
-    let free = || engine.settings.parallelism.saturating_sub(engine.running.count()).min(CLAIM_AT_ONCE);
-    let much = free() >= CLAIM_BESIDE.max(engine.settings.parallelism / 2);
-    let _turn = if much && !engine.store.capabilities().single_process { None } else { Some(engine.turn.take().await) };
-    // A drain waits for it: what is claimed has its place before the drain looks who is to stop.
-    let _claims = engine.claiming.lock().await;
-    let free = free();
-    if free == 0 || engine.draining() {
-        return Places::Taken;
-    }
-    let claimed_at = engine.clock.mono();
-    let params = ClaimParams {
-        node: engine.settings.node.clone(),
-        actions: engine.registry.actions(),
-        packs: engine.registry.packs(),
-        tenants: engine.settings.tenants.clone(),
-        limit: free,
-        lease_ms: engine.settings.lease_ms,
-        after_tenant: after_tenant.clone(),
-        seats: None,
-    };
-    let watch = Stopwatch::start();
-    let written = match engine.store.claim(params).await {
-        Ok(written) => written,
-        Err(e) => {
-            tracing::warn!(error = %e, "the claim failed and is tried again");
-            engine.pulse.claim_failed(&e.to_string(), engine.clock.now());
-            return Places::Taken;
-        }
-    };
-    watch.tell(metric::CLAIM_SECONDS);
-    engine.pulse.claimed(written.answer.len(), engine.clock.now());
-    measure::claimed(written.answer.iter().map(|claimed| claimed.task.due_at), engine.clock.now());
-    // Places are taken before anybody hears of the claim, so that an answer to it finds them.
-    let lease_end = claimed_at + engine.settings.lease_ms.unsigned_abs();
-    let enter = |c: &Claimed| engine.running.enter(c.task.id, c.task.fencing_token, lease_end);
-    let places: Vec<_> = written.answer.iter().map(enter).collect();
-    measure::running(engine.running.count());
-    let claimed = announce(&engine.bus, &engine.wake, written);
-    let left = if claimed.len() == free { Places::Taken } else { Places::Left };
-    for (claimed, heard) in claimed.into_iter().zip(places) {
-        *after_tenant = Some(claimed.task.tenant.clone());
-        tokio::spawn(run_task(engine.clone(), claimed, claimed_at, heard));
-    }
-    left
 }
 
 /// Renews the leases of all running chunks in one statement, and hears what was asked of them. It is held up by nobody who

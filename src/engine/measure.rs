@@ -23,7 +23,7 @@ impl Stopwatch {
     }
 
     /// Writes it into a histogram.
-    pub fn tell(self, name: &'static str) {
+    pub fn tell(&self, name: &'static str) {
         histogram!(name).record(self.0.elapsed());
     }
 

@@ -8,6 +8,7 @@
 //! Drain: stop claiming, ask chunks to end, wait a grace, hand the rest back without using an attempt.
 
 mod chunk;
+mod claims;
 pub mod commands;
 mod exchange;
 mod families;
@@ -31,19 +32,19 @@ use crate::core::view::Catalogue;
 use crate::handler::Registry;
 use crate::store::files::Files;
 use crate::store::{ChunkCommit, Committed, Retries, Store, StoreError, SweepParams};
+use claims::Claims;
 use commands::announce;
 use commands::outside::ChunkCalls;
 use group::{Group, Turn};
 use logbook::Logbook;
 use loops::supervised;
-use measure::Stopwatch;
 use presence::Presence;
 use pulse::Pulse;
 use reports::ReportBook;
 use running::{SharedRunning, Told};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
-use tokio::sync::{Mutex, Notify, watch};
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
 /// The most rows of one sweep.
@@ -127,8 +128,7 @@ struct Inner {
     /// Commits of chunks make room for claims, and claims make the next commits: they take turns.
     turn: Turn,
     drain: watch::Sender<bool>,
-    /// Held from before a claim until what it brought has its places.
-    claiming: Mutex<()>,
+    claims: Claims,
 }
 
 impl Inner {
@@ -173,24 +173,11 @@ impl Engine {
         let EngineParts { store, files, logbook, bus, wake, registry, catalogue, resolver, clock, rng, settings } =
             parts;
         let reports = Arc::new(ReportBook::new(store.clone(), bus.clone(), wake.clone(), clock.clone()));
-        let turn = Turn::default();
-        let commits = {
-            let (store, bus, wake, clock) = (store.clone(), bus.clone(), wake.clone(), clock.clone());
-            // While their rows are locked no lease of them is renewed.
-            let at_most_ms = settings.lease_ms.unsigned_abs() / 2;
-            Group::held_to(at_most_ms, clock.clone(), turn.clone(), move |items, _again| {
-                let (store, bus, wake, began) = (store.clone(), bus.clone(), wake.clone(), clock.mono());
-                async move {
-                    let (watch, count) = (Stopwatch::start(), items.len());
-                    let written = store.commit(items).await;
-                    failpoint!("publish.before");
-                    let committed = watch.committed("chunks", count, written, &bus, &wake)?;
-                    Ok(committed.into_iter().map(|committed| (committed, began)).collect())
-                }
-            })
-        };
         let (running, drain) = (SharedRunning::default(), watch::Sender::new(false));
-        let inner = Arc::new(Inner {
+        // While their rows are locked no lease of them is renewed.
+        let (turn, at_most_ms) = (Turn::on(store.as_ref()), settings.lease_ms.unsigned_abs() / 2);
+        let inner = Arc::new_cyclic(|inner: &Weak<Inner>| Inner {
+            commits: commits(inner.clone(), clock.clone(), turn.clone(), at_most_ms),
             store,
             files,
             logbook,
@@ -205,10 +192,9 @@ impl Engine {
             running,
             pulse: Arc::default(),
             reports,
-            commits,
             turn,
             drain,
-            claiming: Mutex::new(()),
+            claims: Claims::default(),
         });
         if inner.store.capabilities().single_process {
             sweep_all(&inner).await?;
@@ -242,7 +228,7 @@ impl Engine {
         let ending = async {
             let empty = async {
                 // A claim that is under way brings chunks that nobody has told to stop.
-                drop(self.inner.claiming.lock().await);
+                self.inner.claims.settled().await;
                 self.inner.running.tell_all(Told::Stop);
                 self.inner.running.empty().await;
             };
@@ -294,6 +280,24 @@ async fn sweep_all(inner: &Inner) -> Result<(), StoreError> {
     }
 }
 
+/// The front of the commits of chunks.
+fn commits(
+    inner: Weak<Inner>,
+    clock: Arc<dyn Clock>,
+    turn: Turn,
+    at_most_ms: u64,
+) -> Group<ChunkCommit, (Committed, Mono)> {
+    Group::held_to(at_most_ms, clock, turn, move |items, _again| {
+        let inner = inner.upgrade();
+        async move {
+            match &inner {
+                Some(inner) => claims::commit(inner, items).await,
+                None => Err(StoreError::Unavailable("the service is shutting down".into())),
+            }
+        }
+    })
+}
+
 fn start_loops(inner: &Arc<Inner>) -> JoinSet<()> {
     let mut set = JoinSet::new();
     let EngineSettings { poll_ms, heartbeat_ms, sweep_ms, .. } = inner.settings;
@@ -310,7 +314,7 @@ fn start_loops(inner: &Arc<Inner>) -> JoinSet<()> {
             set.spawn(async move { supervised($name, started).await });
         }};
     }
-    start!("claim", loops::claim);
+    start!("claim", claims::claim);
     start!("heartbeat", loops::heartbeat);
     start!("expire", loops::expire);
     start!("sweep", loops::sweep);

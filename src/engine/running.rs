@@ -27,6 +27,8 @@ struct Place {
     lease_end: Mono,
     /// Whether the end of the chunk is being written, which may give the lease up.
     ends: bool,
+    /// Whether the commit that gave the lease up has been answered: the place is free, though not yet tidied up.
+    over: bool,
     told: watch::Sender<Told>,
 }
 
@@ -52,7 +54,7 @@ impl Running {
     /// Takes a place for a claimed chunk; answers where it hears what it is told.
     pub fn enter(&self, id: TaskId, token: FencingToken, lease_end: Mono) -> watch::Receiver<Told> {
         let (told, heard) = watch::channel(Told::GoOn);
-        self.places().insert(id, Place { token, lease_end, ends: false, told });
+        self.places().insert(id, Place { token, lease_end, ends: false, over: false, told });
         heard
     }
 
@@ -70,6 +72,18 @@ impl Running {
     /// Chunks under way.
     pub fn count(&self) -> usize {
         self.places().len()
+    }
+
+    /// Places that are not free.
+    pub fn taken(&self) -> usize {
+        self.places().values().filter(|place| !place.over).count()
+    }
+
+    /// A commit has ended what was done in a place.
+    pub fn over(&self, id: TaskId, token: FencingToken) {
+        if let Some(place) = self.places().get_mut(&id).filter(|p| p.token == token) {
+            place.over = true;
+        }
     }
 
     /// Waits until no chunk is under way.

@@ -25,6 +25,9 @@ pub struct ClaimParams {
     pub lease_ms: i64,
     /// The tenant that was served last; the turn goes on after it.
     pub after_tenant: Option<String>,
+    /// The claim before this one found all that it asked for: tenants that waited a moment ago are taken for those that wait,
+    /// unless too little is found among theirs.
+    pub many_wait: bool,
     /// Workers outside will run them, and not the node.
     pub seats: Option<Seats>,
 }

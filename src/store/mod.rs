@@ -336,7 +336,19 @@ pub trait Store: Accounts + Nodes + Send + Sync {
     }
     /// Ends chunks.
     async fn commit(&self, items: Vec<ChunkCommit>) -> Result<Written<Vec<Committed>>> {
-        let mut written = until_settled!(tries, flow::chunk::commit(self.begin().await?, &items, tries.again()).await)?;
+        let mut written =
+            until_settled!(tries, flow::chunk::commit(self.begin().await?, &items, None, tries.again()).await)?;
+        flow::family::follow(self, &mut written.changes).await;
+        Ok(Written { answer: written.answer.0, changes: written.changes })
+    }
+    /// Ends chunks, and takes the next ones in the same commit.
+    async fn commit_and_claim(
+        &self,
+        items: Vec<ChunkCommit>,
+        next: ClaimParams,
+    ) -> Result<Written<(Vec<Committed>, Vec<Claimed>)>> {
+        let mut written =
+            until_settled!(tries, flow::chunk::commit(self.begin().await?, &items, Some(&next), tries.again()).await)?;
         flow::family::follow(self, &mut written.changes).await;
         Ok(written)
     }

@@ -199,6 +199,9 @@ const LARGEST_PART: u32 = 6;
 #[derive(Debug)]
 pub struct Batched {
     texts: Vec<String>,
+    /// Its text without the rows, and what their columns hold.
+    frame: String,
+    columns: Vec<Kind>,
 }
 
 impl Batched {
@@ -207,19 +210,27 @@ impl Batched {
     fn of_values(text: &str, columns: &[(&str, Kind)]) -> Self {
         let row = format!("({})", vec!["?"; columns.len()].join(", "));
         let rows = |count: usize| vec![row.as_str(); count].join(", ");
-        Self { texts: (0..=LARGEST_PART).map(|power| text.replace("@rows", &rows(1 << power))).collect() }
+        let texts = (0..=LARGEST_PART).map(|power| text.replace("@rows", &rows(1 << power))).collect();
+        Self { texts, frame: text.to_owned(), columns: columns.iter().map(|(_, kind)| *kind).collect() }
     }
 
     /// An array a column: one text for all sizes.
     fn of_arrays(text: &str, columns: &[(&str, Kind)]) -> Self {
-        let numbered = || columns.iter().zip(1..);
-        let array = |((_, kind), n): (&(&str, Kind), usize)| match kind {
+        let columns = columns.iter().map(|(_, kind)| *kind).collect();
+        let mut batched = Self { texts: Vec::new(), frame: text.to_owned(), columns };
+        batched.texts = vec![batched.over_arrays(1)];
+        batched
+    }
+
+    /// The text over arrays whose first one is the `$first` value of a statement.
+    fn over_arrays(&self, first: usize) -> String {
+        let array = |(kind, n): (&Kind, usize)| match kind {
             Kind::Text => format!("CAST(${n} AS TEXT[])"),
             Kind::Int => format!("CAST(${n} AS BIGINT[])"),
         };
-        let arrays = numbered().map(array).collect::<Vec<_>>().join(", ");
-        let names = numbered().map(|(_, n)| format!("column{n}")).collect::<Vec<_>>().join(", ");
-        Self { texts: vec![text.replace("@rows", &format!("UNNEST({arrays}) AS v ({names})"))] }
+        let arrays = self.columns.iter().zip(first..).map(array).collect::<Vec<_>>().join(", ");
+        let names = (1..=self.columns.len()).map(|n| format!("column{n}")).collect::<Vec<_>>().join(", ");
+        self.frame.replace("@rows", &format!("UNNEST({arrays}) AS v ({names})"))
     }
 
     /// The texts over values that take so many rows together, each with the number that it takes, the largest first.
@@ -236,6 +247,18 @@ impl Batched {
     pub fn whole(&self) -> &str {
         &self.texts[0]
     }
+}
+
+/// Statements over arrays as one, which answers how many rows each of them touched. They are under way at the same time, so none
+/// may rest on another.
+pub(super) fn together(statements: &[&Batched]) -> String {
+    let (mut parts, mut counts, mut first) = (Vec::new(), Vec::new(), 1);
+    for (n, statement) in statements.iter().enumerate() {
+        parts.push(format!("w{n} AS ({} RETURNING 1)", statement.over_arrays(first)));
+        counts.push(format!("(SELECT COUNT(*) FROM w{n})"));
+        first += statement.columns.len();
+    }
+    format!("WITH {} SELECT {}", parts.join(", "), counts.join(", "))
 }
 
 /// A statement once for each kind of reach. `$1 IS NULL OR tenant = $1` would keep a database from taking an index, so the

@@ -126,6 +126,21 @@ pub struct CandidateParams<'a> {
     pub limit: usize,
 }
 
+/// What a verb writes of tasks.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Rows<'a> {
+    /// New ones.
+    pub fresh: &'a [Task],
+    /// Those of which nothing has changed but what [`super::row::only_advanced`] allows.
+    pub advanced: &'a [Task],
+    /// Others that have changed.
+    pub changed: &'a [Task],
+    /// Documents to store.
+    pub documents: &'a [Document],
+    /// Entries of timelines.
+    pub events: &'a [TimelineEvent],
+}
+
 /// A writing transaction.
 #[async_trait]
 pub trait Tx: Send {
@@ -144,6 +159,26 @@ pub trait Tx: Send {
     /// The same for tasks of which nothing has changed but what [`super::row::only_advanced`] allows.
     async fn advance(&mut self, tasks: &[Task]) -> Result<()> {
         self.update(tasks).await
+    }
+    /// All that a verb writes of tasks, at once where a database can.
+    async fn write(&mut self, rows: Rows<'_>) -> Result<()> {
+        // A new task's row comes before all that is its own, for it tells whether its id is taken.
+        if !rows.fresh.is_empty() {
+            self.insert(rows.fresh).await?;
+        }
+        if !rows.advanced.is_empty() {
+            self.advance(rows.advanced).await?;
+        }
+        if !rows.changed.is_empty() {
+            self.update(rows.changed).await?;
+        }
+        if !rows.documents.is_empty() {
+            self.put_documents(rows.documents).await?;
+        }
+        if !rows.events.is_empty() {
+            self.append_events(rows.events).await?;
+        }
+        Ok(())
     }
     /// Deletes tasks with their documents, timeline, picture and keys.
     async fn remove(&mut self, ids: &[TaskId]) -> Result<()>;
@@ -199,6 +234,11 @@ pub trait Tx: Send {
     /// What is done of the children of tasks, in thousandths of their weight.
     async fn done_of_children(&mut self, parents: &[TaskId]) -> Result<BTreeMap<TaskId, i64>>;
 
+    /// Tenants that had tasks which might be due a few claims ago, in order; `None` where nobody remembers. A claim that finds
+    /// too little among theirs has to ask anew.
+    fn remembered_tenants(&mut self) -> Option<Vec<String>> {
+        None
+    }
     /// Tenants with tasks that may be due, in order.
     async fn waiting_tenants(&mut self, now: Millis) -> Result<Vec<String>>;
     /// Tasks that may be claimed, in claim order, locked with the concurrency keys that their claim may change; what another

@@ -6,7 +6,9 @@
 //! not touched.
 
 use super::super::tx::{Document, DocumentKind, Tx};
-use super::super::{ChunkCommit, Committed, Report, Result, Written};
+use super::super::{ChunkCommit, ClaimParams, Claimed, Committed, Report, Result, Written};
+use super::claim::{self, Claims};
+use super::packs;
 use super::submit::{Answer, Placing};
 use super::work::{Work, slot_key};
 use crate::core::child::ChildFault;
@@ -16,6 +18,7 @@ use crate::core::lifecycle::{ChunkEnd, EndTerms, Ended};
 use crate::core::submit::Submit;
 use crate::core::task::{Hold, State, Task};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::iter::successors;
 
@@ -25,9 +28,52 @@ enum Fault {
     Child(ChildFault),
 }
 
-/// The verb. `again`: an earlier try met somebody who changes a parent.
-pub async fn commit(mut tx: Box<dyn Tx>, items: &[ChunkCommit], again: bool) -> Result<Written<Vec<Committed>>> {
+/// The verb. Where `next` asks for it, the next chunks are claimed in the same commit; what the ends let come due (a task that
+/// goes on, one that gets a slot) is seen by the claim after it. `again`: an earlier try met somebody who changes a parent.
+pub async fn commit(
+    mut tx: Box<dyn Tx>,
+    items: &[ChunkCommit],
+    next: Option<&ClaimParams>,
+    again: bool,
+) -> Result<Written<(Vec<Committed>, Vec<Claimed>)>> {
     let mut work = Work::begin(tx.as_mut()).await?;
+    // Whoever switches a pack locks its row before those of its tasks.
+    let packs = match next {
+        Some(next) => Some((packs::open(tx.as_mut(), &next.packs).await?, next)),
+        None => None,
+    };
+    let ends = end_all(tx.as_mut(), &mut work, items, again).await?;
+    let claims = match packs {
+        Some((packs, next)) => claim::take(tx.as_mut(), &mut work, packs, next).await?,
+        None => Claims::default(),
+    };
+    let (changes, mut tasks) = work.finish(tx.as_mut()).await?;
+    store_point!(if items.iter().any(|i| i.end.is_done()) { "finish.before" } else { "checkpoint.before" });
+    tx.commit().await?;
+    store_point!(if items.iter().any(|i| i.end.is_done()) { "finish.after" } else { "checkpoint.after" });
+    let committed = ends.into_iter().map(|end| end.answer(&tasks)).collect();
+    Ok(Written { answer: (committed, claims.answer(&mut tasks)), changes })
+}
+
+/// The end of a chunk as it was decided.
+struct Decided {
+    task: TaskId,
+    ended: Ended,
+    fault: Option<Fault>,
+}
+
+impl Decided {
+    fn answer(self, tasks: &BTreeMap<TaskId, Task>) -> Committed {
+        let (effect_fault, child_fault) = match self.fault {
+            None => (None, None),
+            Some(Fault::Effect(text)) => (Some(text), None),
+            Some(Fault::Child(fault)) => (None, Some(fault)),
+        };
+        Committed { ended: self.ended, task: tasks.get(&self.task).cloned(), effect_fault, child_fault }
+    }
+}
+
+async fn end_all(tx: &mut dyn Tx, work: &mut Work, items: &[ChunkCommit], again: bool) -> Result<Vec<Decided>> {
     work.with_ancestors = again;
     let children: Vec<&Submit> = items.iter().flat_map(|item| &item.children).collect();
     let mut parents: Vec<TaskId> = items.iter().map(|item| item.task).collect();
@@ -38,29 +84,14 @@ pub async fn commit(mut tx: Box<dyn Tx>, items: &[ChunkCommit], again: bool) -> 
         // Whether a queue is full, and who is cancelled in it, is a question to all of it.
         work.count_waiters = u32::MAX;
     }
-    let mut placing = Placing::look_up(tx.as_mut(), &mut work, &children, parents).await?;
-    let mut ends: Vec<(TaskId, Ended, Option<Fault>)> = Vec::with_capacity(items.len());
+    let mut placing = Placing::look_up(tx, work, &children, parents).await?;
+    let mut ends = Vec::with_capacity(items.len());
     for item in items {
-        let (ended, fault) = commit_one(tx.as_mut(), &mut work, &mut placing, item).await?;
-        ends.push((item.task, ended, fault));
+        let (ended, fault) = commit_one(tx, work, &mut placing, item).await?;
+        ends.push(Decided { task: item.task, ended, fault });
     }
-    placing.give(tx.as_mut()).await?;
-    let (changes, tasks) = work.finish(tx.as_mut()).await?;
-    store_point!(if items.iter().any(|i| i.end.is_done()) { "finish.before" } else { "checkpoint.before" });
-    tx.commit().await?;
-    store_point!(if items.iter().any(|i| i.end.is_done()) { "finish.after" } else { "checkpoint.after" });
-    let answer = ends
-        .into_iter()
-        .map(|(id, ended, fault)| {
-            let (effect_fault, child_fault) = match fault {
-                None => (None, None),
-                Some(Fault::Effect(text)) => (Some(text), None),
-                Some(Fault::Child(fault)) => (None, Some(fault)),
-            };
-            Committed { ended, task: tasks.get(&id).cloned(), effect_fault, child_fault }
-        })
-        .collect();
-    Ok(Written { answer, changes })
+    placing.give(tx).await?;
+    Ok(ends)
 }
 
 async fn commit_one(

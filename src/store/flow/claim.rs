@@ -13,7 +13,8 @@ use super::work::{Work, slot_key};
 use crate::core::ids::TaskId;
 use crate::core::task::Task;
 use crate::core::transition::Refused;
-use std::collections::{BTreeSet, VecDeque};
+use crate::core::view::Documents;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// How many tasks one claim looks at, so that its transaction stays short whatever the queue holds.
 const LOOKS: usize = 1_000;
@@ -21,40 +22,81 @@ const LOOKS: usize = 1_000;
 /// The verb: takes at most `limit` chunks.
 pub async fn claim(mut tx: Box<dyn Tx>, params: &ClaimParams) -> Result<Written<Vec<Claimed>>> {
     let mut work = Work::begin(tx.as_mut()).await?;
-    let mut packs = open(tx.as_mut(), &params.packs).await?;
-    let tenants = turns(tx.waiting_tenants(work.step.now).await?, params);
-    let mut looked_at = BTreeSet::new();
-    let mut claimed = Vec::new();
-    while claimed.len() < params.limit && looked_at.len() < LOOKS {
-        let wanted = params.limit - claimed.len();
-        let query = Query { params, packs: &packs, tenants: &tenants, wanted };
-        let ids = candidates(tx.as_mut(), &mut work, query, &looked_at).await?;
-        let all_seen = ids.len() < wanted;
-        for id in ids {
+    let packs = open(tx.as_mut(), &params.packs).await?;
+    let claims = take(tx.as_mut(), &mut work, packs, params).await?;
+    let (changes, mut tasks) = work.finish(tx.as_mut()).await?;
+    store_point!("claim.before");
+    tx.commit().await?;
+    store_point!("claim.after");
+    Ok(Written { answer: claims.answer(&mut tasks), changes })
+}
+
+/// Chunks that are claimed in the working set, and their documents.
+#[derive(Default)]
+pub(super) struct Claims {
+    ids: Vec<TaskId>,
+    documents: BTreeMap<TaskId, Documents>,
+}
+
+impl Claims {
+    /// The answer, of the tasks as they were written.
+    pub fn answer(mut self, tasks: &mut BTreeMap<TaskId, Task>) -> Vec<Claimed> {
+        let claimed = |id: TaskId| {
+            let documents = self.documents.remove(&id).unwrap_or_default();
+            tasks.remove(&id).map(|task| Claimed { task, documents })
+        };
+        self.ids.into_iter().filter_map(claimed).collect()
+    }
+}
+
+/// Takes at most `limit` chunks in an open transaction.
+pub(super) async fn take(
+    tx: &mut dyn Tx,
+    work: &mut Work,
+    mut packs: OpenPacks,
+    params: &ClaimParams,
+) -> Result<Claims> {
+    let mut ids = Vec::new();
+    if let Some(tenants) = if params.many_wait { tx.remembered_tenants() } else { None } {
+        fill(tx, work, &mut packs, params, tenants, &mut ids).await?;
+    }
+    if ids.len() < params.limit {
+        let tenants = tx.waiting_tenants(work.step.now).await?;
+        fill(tx, work, &mut packs, params, tenants, &mut ids).await?;
+    }
+    let documents = if ids.is_empty() { BTreeMap::new() } else { tx.documents(&ids).await? };
+    Ok(Claims { ids, documents })
+}
+
+/// Takes chunks of these tenants, up to the limit.
+async fn fill(
+    tx: &mut dyn Tx,
+    work: &mut Work,
+    packs: &mut OpenPacks,
+    params: &ClaimParams,
+    tenants: Vec<String>,
+    ids: &mut Vec<TaskId>,
+) -> Result<()> {
+    let tenants = turns(tenants, params);
+    let mut looked_at: BTreeSet<TaskId> = ids.iter().copied().collect();
+    while ids.len() < params.limit && looked_at.len() < LOOKS {
+        let wanted = params.limit - ids.len();
+        let query = Query { params, packs, tenants: &tenants, wanted };
+        let found = candidates(tx, work, query, &looked_at).await?;
+        let all_seen = found.len() < wanted;
+        for id in found {
             looked_at.insert(id);
             let pack = work.get(id).and_then(|task| task.pack.clone());
-            if packs.takes(pack.as_ref()) && claim_one(tx.as_mut(), &mut work, id, params, claimed.len()).await? {
+            if packs.takes(pack.as_ref()) && claim_one(tx, work, id, params, ids.len()).await? {
                 packs.claimed(pack.as_ref());
-                claimed.push(id);
+                ids.push(id);
             }
         }
         if all_seen {
             break;
         }
     }
-    let mut documents = if claimed.is_empty() { Default::default() } else { tx.documents(&claimed).await? };
-    let (changes, mut tasks) = work.finish(tx.as_mut()).await?;
-    store_point!("claim.before");
-    tx.commit().await?;
-    store_point!("claim.after");
-    let answer = claimed
-        .into_iter()
-        .filter_map(|id| {
-            let documents = documents.remove(&id).unwrap_or_default();
-            tasks.remove(&id).map(|task| Claimed { task, documents })
-        })
-        .collect();
-    Ok(Written { answer, changes })
+    Ok(())
 }
 
 /// The tenants that are asked for, beginning after the one that was served last.

@@ -5,7 +5,7 @@
 
 use super::super::Result;
 use super::super::row::only_advanced;
-use super::super::tx::{Document, SlotKey, Tx, Under};
+use super::super::tx::{Document, Rows, SlotKey, Tx, Under};
 mod family;
 
 use super::picture::draw;
@@ -235,17 +235,6 @@ impl Work {
         Ok(found.into_iter().take(GATES_AT_ONCE).map(|t| t.id).collect())
     }
 
-    /// Writes documents and timelines.
-    async fn write_beside(&self, tx: &mut dyn Tx) -> Result<()> {
-        if !self.documents.is_empty() {
-            tx.put_documents(&self.documents).await?;
-        }
-        if !self.step.events.is_empty() {
-            tx.append_events(&self.step.events).await?;
-        }
-        Ok(())
-    }
-
     /// Opens gates, moves revisions and heads, and writes everything. Answers what changed.
     pub async fn finish(mut self, tx: &mut dyn Tx) -> Result<(Vec<Change>, BTreeMap<TaskId, Task>)> {
         // Whoever gets a slot now may belong to somebody else: who freed it is nothing of that one's timeline.
@@ -259,12 +248,7 @@ impl Work {
             entry.task.updated_at = now;
             owners.insert((entry.task.tenant.clone(), entry.task.owner.clone()));
         }
-        // The rows of heads are what transactions wait for that have nothing else in common, so they are taken late. A new
-        // task's row comes before all that is its own, for it tells whether its id is taken.
-        let known = self.tasks.values().all(|e| e.before.is_some());
-        if known {
-            self.write_beside(tx).await?;
-        }
+        // The rows of heads are what transactions wait for that have nothing else in common, so they are taken late.
         let owners: Vec<(String, String)> = owners.into_iter().collect();
         let heads = if owners.is_empty() { Vec::new() } else { tx.bump_heads(&owners, false).await? };
         let heads: BTreeMap<_, _> = owners.into_iter().zip(heads).collect();
@@ -285,18 +269,14 @@ impl Work {
             }
             tasks.insert(id, task);
         }
-        if !fresh.is_empty() {
-            tx.insert(&fresh).await?;
-        }
-        if !advanced.is_empty() {
-            tx.advance(&advanced).await?;
-        }
-        if !changed.is_empty() {
-            tx.update(&changed).await?;
-        }
-        if !known {
-            self.write_beside(tx).await?;
-        }
+        tx.write(Rows {
+            fresh: &fresh,
+            advanced: &advanced,
+            changed: &changed,
+            documents: &self.documents,
+            events: &self.step.events,
+        })
+        .await?;
         draw(tx, now, &drawn).await?;
         let changes = fresh.into_iter().chain(advanced).chain(changed).map(|t| Change::Task(Box::new(t))).collect();
         Ok((changes, tasks))

@@ -6,6 +6,7 @@
 //! a word of ours, and [`PostgresOptions::one`] looks whether it has arrived. Behind a pooler nothing stays prepared, every
 //! statement is part of a transaction, and each transaction brings its limits along.
 
+use super::super::sql::POSTGRES;
 use super::super::{Result, StoreError};
 use super::fault::{fault, refuses_settings};
 use super::outdated::Outdated;
@@ -41,18 +42,23 @@ const BOUNDS: [(&str, &str); 3] = [
 const DIRECT: &str = "taskbell.direct";
 const IS_DIRECT: &str = "SELECT COALESCE(current_setting('taskbell.direct', true), '')";
 
-/// Begins a writing transaction. Read-write whatever the default of the session is, which may date from a time when the
-/// server was a standby.
-const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
+/// Begins a writing transaction, and asks in the same message what time it is. Read-write whatever the default of the session
+/// is, which may date from a time when the server was a standby.
+static BEGIN: LazyLock<String> = LazyLock::new(|| timed(WRITES));
+const WRITES: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
 /// Begins a look at one moment.
 const LOOK: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 /// The same behind a pooler.
-static POOLED_BEGIN: LazyLock<String> = LazyLock::new(|| bounded(BEGIN));
+static POOLED_BEGIN: LazyLock<String> = LazyLock::new(|| timed(&bounded(WRITES)));
 static POOLED_LOOK: LazyLock<String> = LazyLock::new(|| bounded(LOOK));
 
 /// One message, and so no further round trip.
 fn bounded(begin: &str) -> String {
     BOUNDS.iter().fold(begin.to_owned(), |sql, (name, value)| format!("{sql}; SET LOCAL {name} = '{value}'"))
+}
+
+fn timed(begin: &str) -> String {
+    format!("{begin}; {}", POSTGRES.now)
 }
 
 /// How to open a database.
@@ -93,9 +99,9 @@ impl PostgresOptions {
         }
     }
 
-    /// How a writing transaction begins.
+    /// How a writing transaction begins; its row is the time by the server's clock.
     pub(super) fn begin(&self) -> &'static str {
-        if self.pooled { &POOLED_BEGIN } else { BEGIN }
+        if self.pooled { &POOLED_BEGIN } else { &BEGIN }
     }
 
     /// How a look at one moment begins.

@@ -7,7 +7,7 @@
 
 use super::outdated::Outdated;
 use sqlx::pool::PoolConnection;
-use sqlx::postgres::{PgConnection, PgPool};
+use sqlx::postgres::{PgConnection, PgPool, PgRow};
 use sqlx::{Error, Postgres};
 use std::future::Future;
 use std::sync::Arc;
@@ -47,11 +47,11 @@ impl Held {
         outdated.answer(question(self.connection())).await
     }
 
-    /// Begins a transaction by this statement.
-    pub(super) async fn begin(&mut self, how: &'static str) -> Result<(), Error> {
+    /// Begins a transaction by these statements; answers their row, if they have one.
+    pub(super) async fn begin(&mut self, how: &'static str) -> Result<Option<PgRow>, Error> {
         // An answer that nobody waited for may have begun one all the same.
         self.open = true;
-        self.ask(|connection| sqlx::raw_sql(how).execute(connection)).await.map(drop)
+        self.ask(|connection| sqlx::raw_sql(how).fetch_optional(connection)).await
     }
 
     /// Makes what was written since its begin last.

@@ -24,7 +24,7 @@ use super::migrate::{self, Migrations};
 use super::relational::SqlStore;
 use super::relational::cells::Cells;
 use super::relational::driver::{Driver, Session};
-use super::sql::{Batched, POSTGRES, POSTGRES_LOCKS, Statements};
+use super::sql::{Batched, POSTGRES, POSTGRES_LOCKS, Statements, together};
 use super::tx::SlotKey;
 use super::value::{Batch, Value};
 use super::{Capabilities, Result};
@@ -87,13 +87,14 @@ impl PostgresDriver {
 
     async fn begin_by(&self, how: &'static str) -> Result<PostgresSession> {
         let mut held = self.held().await?;
-        held.begin(how).await.map_err(|e| {
+        let row = held.begin(how).await.map_err(|e| {
             if takes_no_writes(&e) {
                 self.outdated.note();
             }
             at_begin(e)
         })?;
-        Ok(PostgresSession { held, clock: self.options.clock(), keeps: !self.options.pooled })
+        let began_at = row.map(|row| row.try_get(0)).transpose().map_err(fault)?;
+        Ok(PostgresSession { held, clock: self.options.clock(), keeps: !self.options.pooled, began_at })
     }
 }
 
@@ -103,10 +104,13 @@ pub struct PostgresSession {
     clock: Clock,
     /// Whether statements stay prepared.
     keeps: bool,
+    /// The server's time, as long as nothing was asked since the begin.
+    began_at: Option<i64>,
 }
 
 impl PostgresSession {
-    fn statement(&self, sql: &'static str, values: Vec<Value>) -> Query<'static, Postgres, PgArguments> {
+    fn statement(&mut self, sql: &'static str, values: Vec<Value>) -> Query<'static, Postgres, PgArguments> {
+        self.began_at = None;
         sqlx::query_with(sql, values::bound(values)).persistent(self.keeps)
     }
 }
@@ -118,6 +122,9 @@ impl Session for PostgresSession {
     async fn now(&mut self) -> Result<Millis> {
         if let Some(held) = self.clock.held() {
             return Ok(held);
+        }
+        if let Some(began_at) = self.began_at.take() {
+            return Ok(self.clock.shifted(began_at));
         }
         let question = self.statement(&POSTGRES.now, bind![]);
         let row = self.held.ask(|connection| question.fetch_one(connection)).await.map_err(fault)?;
@@ -139,6 +146,20 @@ impl Session for PostgresSession {
     async fn write(&mut self, statement: &'static Batched, batch: Batch) -> Result<u64> {
         // Without a row there are no columns to bind.
         if batch.rows() == 0 { Ok(0) } else { self.run(statement.whole(), vec![batch.into()]).await }
+    }
+
+    async fn write_all(&mut self, mut writes: Vec<(&'static Batched, Batch)>) -> Result<Vec<u64>> {
+        if writes.len() < 2 {
+            let Some((statement, batch)) = writes.pop() else { return Ok(Vec::new()) };
+            return Ok(vec![self.write(statement, batch).await?]);
+        }
+        let (statements, batches): (Vec<_>, Vec<_>) = writes.into_iter().unzip();
+        let bound = values::bound(batches.into_iter().map(Value::from).collect());
+        self.began_at = None;
+        // Its text depends on which statements they are, so there are few of them.
+        let question = sqlx::query_with(AssertSqlSafe(together(&statements)), bound).persistent(self.keeps);
+        let row = self.held.ask(|connection| question.fetch_one(connection)).await.map_err(fault)?;
+        (0..statements.len()).map(|n| Ok(row.try_get::<i64, _>(n).map_err(fault)?.unsigned_abs())).collect()
     }
 
     async fn effects(&mut self, effects: &[Effect]) -> Result<()> {

@@ -25,6 +25,14 @@ pub trait Session: Send {
     async fn run(&mut self, sql: &'static str, values: Vec<Value>) -> Result<u64>;
     /// Runs a batched statement; how many rows it touched.
     async fn write(&mut self, statement: &'static Batched, batch: Batch) -> Result<u64>;
+    /// Runs batched statements that have nothing to do with each other; how many rows each of them touched.
+    async fn write_all(&mut self, writes: Vec<(&'static Batched, Batch)>) -> Result<Vec<u64>> {
+        let mut touched = Vec::with_capacity(writes.len());
+        for (statement, batch) in writes {
+            touched.push(self.write(statement, batch).await?);
+        }
+        Ok(touched)
+    }
     /// Runs statements on business tables one after the other, each with its rows.
     async fn effects(&mut self, effects: &[Effect]) -> Result<()>;
 

@@ -18,9 +18,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// The most tasks; above it the oldest go.
 const MOST: usize = 2_048;
 
+/// How many claims take tenants for those that wait which waited a moment ago.
+const TENANTS_HOLD: u32 = 8;
+
 /// What is recalled, shared by the transactions of a store.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Recall(Arc<Mutex<BTreeMap<TaskId, Task>>>);
+pub(super) struct Recall(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    tasks: Mutex<BTreeMap<TaskId, Task>>,
+    /// Tenants that waited, and how many claims may still believe it.
+    tenants: Mutex<(Vec<String>, u32)>,
+}
 
 /// What tells one version of a task's row from another. Each change moves the revision, but for the renewal of a lease. The
 /// others are there because a database may have been restored from a backup, or a row mended by hand.
@@ -50,7 +60,23 @@ impl Marks {
 
 impl Recall {
     fn tasks(&self) -> MutexGuard<'_, BTreeMap<TaskId, Task>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tenants_noted(&self) -> MutexGuard<'_, (Vec<String>, u32)> {
+        self.0.tenants.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tenants that waited a few claims ago.
+    pub fn tenants(&self) -> Option<Vec<String>> {
+        let mut noted = self.tenants_noted();
+        noted.1 = noted.1.checked_sub(1)?;
+        Some(noted.0.clone())
+    }
+
+    /// These tenants wait.
+    pub fn remember_tenants(&self, tenants: &[String]) {
+        *self.tenants_noted() = (tenants.to_vec(), if tenants.is_empty() { 0 } else { TENANTS_HOLD });
     }
 
     /// Whether any of these is known.

@@ -4,7 +4,9 @@ mod family;
 
 use super::super::row::{self, Columns};
 use super::super::sql::{Statements, like};
-use super::super::tx::{CandidateParams, Document, KeyName, KeyRow, Kin, PackGate, SlotKey, Tx, Under};
+use super::super::tx::{
+    CandidateParams, Document, DocumentKind, KeyName, KeyRow, Kin, PackGate, Rows, SlotKey, Tx, Under,
+};
 use super::super::value::{self, Batch, values};
 use super::super::{Mark, MarkParams, PackRow, RenewLent, RenewParams, Renewed, Result, StoreError};
 use super::driver::Session;
@@ -80,6 +82,12 @@ fn name_columns(name: &KeyName, to: &mut Batch) {
     to.text(Some(&name.key));
 }
 
+fn document_columns(((task, kind), body): ((TaskId, DocumentKind), &serde_json::Value), to: &mut Batch) {
+    to.text(Some(&task.to_string()));
+    to.text(Some(kind.as_str()));
+    to.text(Some(&body.to_string()));
+}
+
 fn key_columns(row: &&KeyRow, to: &mut Batch) {
     name_columns(&row.name, to);
     to.text(Some(&row.task.to_string()));
@@ -105,21 +113,35 @@ impl<S: Session> Tx for SqlTx<S> {
     }
 
     async fn insert(&mut self, tasks: &[Task]) -> Result<()> {
-        let batch = Batch::of(tasks, row::encode_new);
-        if self.session.write(&self.statements.insert_tasks, batch).await? < tasks.len() as u64 {
-            return Err(StoreError::Conflict("the id of a task is taken".into()));
-        }
-        Ok(())
+        self.write(Rows { fresh: tasks, ..Rows::default() }).await
     }
 
     async fn update(&mut self, tasks: &[Task]) -> Result<()> {
-        self.note(tasks);
-        self.session.write(&self.statements.update_tasks, Batch::of(tasks, row::encode_changed)).await.map(drop)
+        self.write(Rows { changed: tasks, ..Rows::default() }).await
     }
 
-    async fn advance(&mut self, tasks: &[Task]) -> Result<()> {
-        self.note(tasks);
-        self.session.write(&self.statements.advance_tasks, Batch::of(tasks, row::encode_advanced)).await.map(drop)
+    async fn write(&mut self, rows: Rows<'_>) -> Result<()> {
+        self.note(rows.advanced);
+        self.note(rows.changed);
+        let s = self.statements;
+        // One statement cannot write a row twice: of two bodies of one document, the later one counts.
+        let documents: BTreeMap<_, _> = rows.documents.iter().map(|d| ((d.task, d.kind), &d.body)).collect();
+        let writes = [
+            (&s.insert_tasks, Batch::of(rows.fresh, row::encode_new), true),
+            (&s.advance_tasks, Batch::of(rows.advanced, row::encode_advanced), false),
+            (&s.update_tasks, Batch::of(rows.changed, row::encode_changed), false),
+            (&s.put_documents, Batch::of(documents, document_columns), false),
+            (&s.append_events, Batch::of(rows.events, row::encode_event), true),
+        ];
+        let writes: Vec<_> = writes.into_iter().filter(|(_, batch, _)| batch.rows() > 0).collect();
+        // New rows that were there already.
+        let least: Vec<u64> = writes.iter().map(|(_, batch, all)| if *all { batch.rows() as u64 } else { 0 }).collect();
+        let writes = writes.into_iter().map(|(statement, batch, _)| (statement, batch)).collect();
+        let touched = self.session.write_all(writes).await?;
+        if touched.iter().zip(least).any(|(touched, least)| *touched < least) {
+            return Err(StoreError::Conflict("the id of a task is taken".into()));
+        }
+        Ok(())
     }
 
     async fn remove(&mut self, ids: &[TaskId]) -> Result<()> {
@@ -138,14 +160,7 @@ impl<S: Session> Tx for SqlTx<S> {
     }
 
     async fn put_documents(&mut self, documents: &[Document]) -> Result<()> {
-        // One statement cannot write a row twice: of two bodies of one document, the later one counts.
-        let newest: BTreeMap<_, _> = documents.iter().map(|d| ((d.task, d.kind), &d.body)).collect();
-        let batch = Batch::of(newest, |((task, kind), body), to| {
-            to.text(Some(&task.to_string()));
-            to.text(Some(kind.as_str()));
-            to.text(Some(&body.to_string()));
-        });
-        self.session.write(&self.statements.put_documents, batch).await.map(drop)
+        self.write(Rows { documents, ..Rows::default() }).await
     }
 
     async fn documents(&mut self, ids: &[TaskId]) -> Result<BTreeMap<TaskId, Documents>> {
@@ -158,7 +173,7 @@ impl<S: Session> Tx for SqlTx<S> {
     }
 
     async fn append_events(&mut self, events: &[TimelineEvent]) -> Result<()> {
-        self.session.write(&self.statements.append_events, Batch::of(events, row::encode_event)).await.map(drop)
+        self.write(Rows { events, ..Rows::default() }).await
     }
 
     async fn put_points(&mut self, points: &[(TaskId, Point)]) -> Result<()> {
@@ -271,9 +286,16 @@ impl<S: Session> Tx for SqlTx<S> {
         self.done_by_parent(parents).await
     }
 
+    fn remembered_tenants(&mut self) -> Option<Vec<String>> {
+        self.recall.tenants()
+    }
+
     async fn waiting_tenants(&mut self, _now: Millis) -> Result<Vec<String>> {
         let rows = self.session.rows(&self.statements.waiting_tenants, values![]).await?;
-        rows.into_iter().map(|mut r| Ok(r.text()?.unwrap_or_default())).collect()
+        let tenants: Vec<String> =
+            rows.into_iter().map(|mut r| Ok(r.text()?.unwrap_or_default())).collect::<Result<_>>()?;
+        self.recall.remember_tenants(&tenants);
+        Ok(tenants)
     }
 
     async fn candidates(&mut self, params: CandidateParams<'_>) -> Result<Vec<Task>> {

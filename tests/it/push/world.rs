@@ -203,6 +203,7 @@ impl World {
             limit: 100,
             lease_ms: 600_000,
             after_tenant: None,
+            many_wait: false,
             seats: None,
         };
         let claimed = self.tell(self.store.claim(params).await.unwrap(), true);

@@ -17,6 +17,7 @@ use tokio::sync::Notify;
 
 on_each_database! {
     a_task_runs_chunk_by_chunk_to_its_true_end
+    a_busy_node_runs_as_many_chunks_at_once_as_it_has_places_and_no_more
     a_planned_gap_frees_the_place_and_ends_by_itself
     a_failing_chunk_is_retried_with_its_attempt_counted_until_attempts_are_used_up
     each_kind_of_bad_handler_becomes_its_kind_of_error_and_the_node_goes_on
@@ -64,6 +65,33 @@ async fn a_task_runs_chunk_by_chunk_to_its_true_end(ground: Arc<Ground>) {
     assert_eq!(node.store.documents(id).await.unwrap().result, Some(json!({"at": 200})));
     let words: Vec<_> = node.store.events(id, 0, 10).await.unwrap().into_iter().map(|e| e.reason).collect();
     assert_eq!(words, ["submitted", "claimed", "done"]);
+}
+
+async fn a_busy_node_runs_as_many_chunks_at_once_as_it_has_places_and_no_more(ground: Arc<Ground>) {
+    let (under_way, most) = (Arc::new(AtomicI64::new(0)), Arc::new(AtomicI64::new(0)));
+    let counted = {
+        let (under_way, most) = (under_way.clone(), most.clone());
+        closure(move |call| {
+            let (under_way, most) = (under_way.clone(), most.clone());
+            async move {
+                most.fetch_max(1 + under_way.fetch_add(1, Ordering::SeqCst), Ordering::SeqCst);
+                tokio::time::sleep(Duration::from_millis(call.params["ms"].as_u64().unwrap())).await;
+                under_way.fetch_sub(1, Ordering::SeqCst);
+                answer(json!({"hasMore": call.chunk < 2, "checkpoint": call.chunk}))
+            }
+        })
+    };
+    let node = Node::start(&ground, one(action("counted"), counted)).await;
+    let mut ids = Vec::new();
+    for n in 0..100 {
+        ids.push(node.click(click("counted", json!({"ms": n % 7}))).await);
+    }
+    for id in ids {
+        let task = node.until(id, State::Succeeded).await;
+        assert_eq!((task.chunks, task.fencing_token.0), (2, 1));
+    }
+    let (places, most) = (short_settings().parallelism, most.load(Ordering::SeqCst));
+    assert_eq!((most, under_way.load(Ordering::SeqCst)), (i64::try_from(places).unwrap(), 0));
 }
 
 async fn a_planned_gap_frees_the_place_and_ends_by_itself(ground: Arc<Ground>) {

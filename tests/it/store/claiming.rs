@@ -9,18 +9,21 @@ use taskbell::core::lifecycle::{Ask, Ended};
 use taskbell::core::principal::Role;
 use taskbell::core::submit::Submit;
 use taskbell::core::task::{ErrorKind, State, limits};
-use taskbell::store::{ClaimParams, RenewParams, Renewed, SweepParams};
+use taskbell::store::{ClaimParams, Claimed, RenewParams, Renewed, SweepParams};
 use tokio::task::JoinSet;
 
 store_suite! {
     many_claimers_never_get_one_task_twice
     a_claim_raises_the_token_and_writes_owner_and_lease
+    the_commit_that_ends_chunks_takes_the_next_ones
+    a_stale_end_claims_all_the_same_and_changes_nothing_else
     only_what_is_due_free_and_not_stopped_is_claimed
     the_order_is_priority_then_due_then_id
     waiting_a_minute_is_worth_one_step_of_priority
     a_task_between_chunks_goes_to_the_back_of_its_priority
     a_tenant_with_5000_tasks_does_not_hold_up_one_with_a_single_task
     tenants_take_turns_from_claim_to_claim
+    a_tenant_that_comes_to_a_busy_queue_has_its_turn_within_a_few_claims
     many_tasks_that_come_due_behind_one_key_hold_up_nobody
     a_task_that_no_node_can_run_starves_nobody
     a_renewal_lengthens_leases_and_brings_stop_requests_back
@@ -75,6 +78,43 @@ async fn a_claim_raises_the_token_and_writes_owner_and_lease(f: &Fixture) {
         assert_eq!((claimed.task.state, claimed.task.wait), (State::Running, None));
         f.end(&claimed, more(token)).await;
     }
+}
+
+async fn the_commit_that_ends_chunks_takes_the_next_ones(f: &Fixture) {
+    let behind = |key| Submit { priority: 1, ..under(key, 1) };
+    let (holder, blocked) = (f.new_task(behind("k")).await, f.new_task(behind("k")).await);
+    let waiting = [f.new_task(click()).await, f.new_task(click()).await];
+    let claimed = f.claim_task(holder).await;
+    let ends = vec![ended(&claimed, done())];
+    let (committed, next) = f.heard(f.store.commit_and_claim(ends.clone(), claim_params("n7", 5)).await.unwrap());
+    assert_eq!(committed[0].ended, Ended::Applied { continues: false });
+    assert_eq!(committed[0].task.as_ref(), Some(&f.get(holder).await));
+    assert_eq!(
+        next.iter().map(|c| c.task.id).collect::<Vec<_>>(),
+        waiting,
+        "the slot was given on after they were taken"
+    );
+    for Claimed { task, documents } in &next {
+        assert_eq!((task, task.lease_owner.as_deref()), (&f.get(task.id).await, Some("n7")));
+        assert_eq!((task.fencing_token, &documents.params), (FencingToken(1), &json!({})));
+        assert_eq!(task.head, f.get(holder).await.head, "one commit");
+    }
+    let (again, next) = f.heard(f.store.commit_and_claim(ends, claim_params("n7", 5)).await.unwrap());
+    assert_eq!(again[0].ended, Ended::Repeated);
+    assert_eq!(next.iter().map(|c| c.task.id).collect::<Vec<_>>(), [blocked]);
+}
+
+/// Proves: G2.
+async fn a_stale_end_claims_all_the_same_and_changes_nothing_else(f: &Fixture) {
+    let id = f.new_task(click()).await;
+    let robbed = f.claim_one().await;
+    f.lose_leases().await;
+    let ends = vec![ended(&robbed, done())];
+    let before = f.claim_task(id).await.task;
+    let next = f.new_task(click()).await;
+    let (committed, claimed) = f.heard(f.store.commit_and_claim(ends, claim_params("n1", 1)).await.unwrap());
+    assert_eq!((committed[0].ended.clone(), claimed[0].task.id), (Ended::Stale, next));
+    assert_eq!(f.get(id).await, before);
 }
 
 async fn only_what_is_due_free_and_not_stopped_is_claimed(f: &Fixture) {
@@ -168,6 +208,30 @@ async fn tenants_take_turns_from_claim_to_claim(f: &Fixture) {
     let mut together: Vec<String> = f.claim(6).await.into_iter().map(|c| c.task.tenant).collect();
     together.sort();
     assert_eq!(together, ["a", "a", "b", "b", "c", "c"]);
+}
+
+async fn a_tenant_that_comes_to_a_busy_queue_has_its_turn_within_a_few_claims(f: &Fixture) {
+    f.submit((0..20).map(|_| click()).collect()).await;
+    let busy = ClaimParams { many_wait: true, ..claim_params("n1", 1) };
+    f.heard(f.store.claim(busy.clone()).await.unwrap());
+    let other = f.new_task(by(&principal("globex", "gina", Role::User))).await;
+    let mut claims = 0;
+    let mut last = Some("acme".to_owned());
+    loop {
+        let params = ClaimParams { after_tenant: last, ..busy.clone() };
+        let claimed = f.heard(f.store.claim(params).await.unwrap()).pop().unwrap();
+        claims += 1;
+        if claimed.task.id == other {
+            break;
+        }
+        last = Some(claimed.task.tenant);
+    }
+    assert!(claims <= 10, "it waited for {claims} claims");
+
+    let late = f.new_task(by(&principal("initech", "ina", Role::User))).await;
+    let all = ClaimParams { limit: 100, ..busy };
+    let claimed = f.heard(f.store.claim(all).await.unwrap());
+    assert!(claimed.iter().any(|c| c.task.id == late), "who has places left asks again");
 }
 
 /// Row: G3.

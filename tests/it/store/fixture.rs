@@ -304,6 +304,7 @@ pub fn claim_params(node: &str, limit: usize) -> ClaimParams {
         limit,
         lease_ms: LEASE_MS,
         after_tenant: None,
+        many_wait: false,
         seats: None,
     }
 }

@@ -4,7 +4,11 @@
 use super::Node;
 use std::future::Future;
 use std::sync::{Arc, Mutex};
+use taskbell::core::chunk::Outcome;
+use taskbell::core::lifecycle::ChunkEnd;
 use taskbell::core::submit::{Submit, Submitted};
+use taskbell::core::task::Task;
+use taskbell::core::time::Clock;
 use taskbell::store::{ChunkCommit, Committed, Result, Store, StoreError, Written};
 use tokio::sync::{Notify, oneshot};
 
@@ -41,7 +45,7 @@ pub(super) async fn run(node: Arc<Node>) {
         if items.is_empty() {
             continue;
         }
-        match node.patient(|_again| node.store.commit(items.clone())).await {
+        match node.end_chunks(items).await {
             Ok(answers) => {
                 for (sender, answer) in senders.into_iter().zip(answers) {
                     drop(sender.send(Ok(answer)));
@@ -53,6 +57,36 @@ pub(super) async fn run(node: Arc<Node>) {
 }
 
 impl Node {
+    /// Ends chunks; every second time the next ones are claimed in the same commit.
+    async fn end_chunks(self: &Arc<Self>, items: Vec<ChunkCommit>) -> Result<Vec<Committed>> {
+        let chunks: Vec<_> = items.iter().map(|item| (item.task, item.token, item.chunk)).collect();
+        let goes_on = |end: &ChunkEnd| matches!(end, ChunkEnd::Answered(o) if matches!(**o, Outcome::More { .. }));
+        let freed = items.iter().filter(|item| !goes_on(&item.end)).count();
+        let claims = self.world.dice.below(2) == 0;
+        self.patient(|_again| {
+            let (items, next, claimed_at) = (items.clone(), self.next_claim(freed).filter(|_| claims), self.mono());
+            let chunks = &chunks;
+            async move {
+                let Some(next) = next else { return self.store.commit(items).await };
+                let written = self.store.commit_and_claim(items, next).await?;
+                let (committed, claimed) = written.answer;
+                for ((id, token, chunk), committed) in chunks.iter().zip(&committed) {
+                    let refused = committed.effect_fault.is_some() || committed.child_fault.is_some();
+                    let keeps = |task: &Task| committed.ended.keeps_lease(task, *token, *chunk);
+                    if !refused && !committed.task.as_ref().is_some_and(keeps) {
+                        self.running.over(*id, *token);
+                    }
+                }
+                self.world
+                    .seen
+                    .note("claim", if claimed.is_empty() { "beside a commit, nothing" } else { "with a commit" });
+                self.start(claimed, claimed_at);
+                Ok(Written { answer: committed, changes: written.changes })
+            }
+        })
+        .await
+    }
+
     /// Accepts clicks, as the engine's command handle does.
     pub async fn submit(&self, items: &[Submit]) -> Result<Vec<Submitted>> {
         self.patient(|again| async move {

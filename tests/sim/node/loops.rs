@@ -4,21 +4,20 @@ use super::chunk::run_task;
 use super::{CANCEL_GRACE_MS, HEARTBEAT_MS, LEASE_MS, Node, POLL_MS, SWEEP_MS};
 use crate::actions::{PACKS, names};
 use std::sync::Arc;
-use taskbell::core::time::Clock;
+use taskbell::core::time::{Clock, Mono};
 use taskbell::engine::running::Told;
-use taskbell::store::{ClaimParams, RenewParams, Renewed, Store, SweepParams};
+use taskbell::store::{ClaimParams, Claimed, RenewParams, Renewed, Store, SweepParams, Written};
 
 /// The most rows of one sweep.
 const SWEEP_AT_ONCE: usize = 100;
 
 /// Claims what is due into the free places.
 pub(super) async fn claim(node: Arc<Node>) {
-    let mut after_tenant = None;
     let mut drain = node.drain.subscribe();
     while !node.draining() {
         let mut wait_ms = (POLL_MS * (0.75 + 0.5 * node.world.dice.unit())) as i64;
         let looked_at = node.now();
-        if fill_places(&node, &mut after_tenant).await
+        if fill_places(&node).await
             && let Ok(Some(due)) = node.store.next_due().await
             && due > looked_at
         {
@@ -34,34 +33,42 @@ pub(super) async fn claim(node: Arc<Node>) {
 }
 
 /// One claim; whether nothing more is due.
-async fn fill_places(node: &Arc<Node>, after_tenant: &mut Option<String>) -> bool {
+async fn fill_places(node: &Arc<Node>) -> bool {
     let _turn = node.turn.lock().await;
-    let free = node.parallelism.saturating_sub(node.running.count());
-    if free == 0 || node.draining() {
-        return false;
-    }
-    let claimed_at = node.mono();
-    let params = ClaimParams {
-        node: node.name.clone(),
-        actions: names(),
-        packs: PACKS.map(|(name, _)| name.to_owned()).to_vec(),
-        tenants: Vec::new(),
-        limit: free,
-        lease_ms: LEASE_MS,
-        after_tenant: after_tenant.clone(),
-        seats: None,
-    };
-    let Ok(written) = node.store.claim(params).await else { return false };
-    let lease_end = claimed_at + LEASE_MS.unsigned_abs();
-    let places: Vec<_> =
-        written.answer.iter().map(|c| node.running.enter(c.task.id, c.task.fencing_token, lease_end)).collect();
-    let claimed = node.announce(written);
+    let Some(params) = node.next_claim(0) else { return false };
+    let (claimed_at, free) = (node.mono(), params.limit);
+    let Ok(Written { answer: claimed, changes }) = node.store.claim(params).await else { return false };
     let left = claimed.len() < free;
-    for (claimed, heard) in claimed.into_iter().zip(places) {
-        *after_tenant = Some(claimed.task.tenant.clone());
-        node.world.time.spawn(node.group, run_task(node.clone(), claimed, claimed_at, heard));
+    node.start(claimed, claimed_at);
+    node.announce(Written { answer: left, changes })
+}
+
+impl Node {
+    /// A claim for the free places, and those that a commit will free; if there are any, and the node takes more work.
+    pub(super) fn next_claim(&self, freed: usize) -> Option<ClaimParams> {
+        let free = (self.parallelism + freed).saturating_sub(self.running.taken());
+        (free > 0 && !self.draining()).then(|| ClaimParams {
+            node: self.name.clone(),
+            actions: names(),
+            packs: PACKS.map(|(name, _)| name.to_owned()).to_vec(),
+            tenants: Vec::new(),
+            limit: free,
+            lease_ms: LEASE_MS,
+            after_tenant: self.served.lock().unwrap().clone(),
+            many_wait: false,
+            seats: None,
+        })
     }
-    left
+
+    /// Gives claimed chunks their places, before anybody hears of the claim, and lets them run.
+    pub(super) fn start(self: &Arc<Self>, claimed: Vec<Claimed>, claimed_at: Mono) {
+        let lease_end = claimed_at + LEASE_MS.unsigned_abs();
+        for claimed in claimed {
+            let heard = self.running.enter(claimed.task.id, claimed.task.fencing_token, lease_end);
+            *self.served.lock().unwrap() = Some(claimed.task.tenant.clone());
+            self.world.time.spawn(self.group, run_task(self.clone(), claimed, claimed_at, heard));
+        }
+    }
 }
 
 /// Renews leases, hears what was asked, and drops what is lost by its own clock.

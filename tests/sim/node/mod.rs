@@ -51,6 +51,8 @@ pub struct Node {
     parents: std::sync::Mutex<BTreeSet<TaskId>>,
     commits: Commits,
     turn: Mutex<()>,
+    /// The tenant whose task was claimed last.
+    served: std::sync::Mutex<Option<String>>,
     drain: watch::Sender<bool>,
 }
 
@@ -72,6 +74,7 @@ impl Node {
             parents: std::sync::Mutex::default(),
             commits: Commits::default(),
             turn: Mutex::default(),
+            served: std::sync::Mutex::default(),
             drain: watch::Sender::new(false),
             world: world.clone(),
         });

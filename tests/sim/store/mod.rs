@@ -18,7 +18,7 @@ use taskbell::core::ids::FencingToken;
 use taskbell::core::lifecycle::Ended;
 use taskbell::core::task::State;
 use taskbell::store::tx::Tx;
-use taskbell::store::{ChunkCommit, Committed, Result, StoreError, Written};
+use taskbell::store::{ChunkCommit, ClaimParams, Claimed, Committed, Result, StoreError, Written};
 use tx::FaultyTx;
 pub use tx::{REFUSED, row_of};
 
@@ -55,7 +55,12 @@ impl FaultyStore {
     }
 
     /// Ends of chunks. Whoever is told that its work counts must hold the newest token.
-    async fn commit_chunks(&self, items: &[ChunkCommit], again: bool) -> Result<Written<Vec<Committed>>> {
+    async fn commit_chunks(
+        &self,
+        items: &[ChunkCommit],
+        next: Option<&ClaimParams>,
+        again: bool,
+    ) -> Result<Written<(Vec<Committed>, Vec<Claimed>)>> {
         let (tx, fate) = self.open().await?;
         let (mut sent, before) = (items.to_vec(), self.tokens(items));
         if self.world.plant == Some(Plant::NoTokenTest) {
@@ -63,8 +68,8 @@ impl FaultyStore {
                 item.token = *token;
             }
         }
-        let written = taskbell::store::flow::chunk::commit(tx, &sent, again).await?;
-        for ((item, token), answer) in items.iter().zip(&before).zip(&written.answer) {
+        let written = taskbell::store::flow::chunk::commit(tx, &sent, next, again).await?;
+        for ((item, token), answer) in items.iter().zip(&before).zip(&written.answer.0) {
             let case = match answer.ended {
                 _ if answer.effect_fault.is_some() => "effect refused",
                 _ if answer.child_fault.is_some() => "child refused",

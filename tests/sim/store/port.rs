@@ -77,7 +77,17 @@ impl Store for FaultyStore {
     }
 
     async fn commit(&self, items: Vec<ChunkCommit>) -> Result<Written<Vec<Committed>>> {
-        let mut written = settled!(self, again, self.commit_chunks(&items, again))?;
+        let mut written = settled!(self, again, self.commit_chunks(&items, None, again))?;
+        flow::family::follow(self, &mut written.changes).await;
+        Ok(Written { answer: written.answer.0, changes: written.changes })
+    }
+
+    async fn commit_and_claim(
+        &self,
+        items: Vec<ChunkCommit>,
+        next: ClaimParams,
+    ) -> Result<Written<(Vec<Committed>, Vec<Claimed>)>> {
+        let mut written = settled!(self, again, self.commit_chunks(&items, Some(&next), again))?;
         flow::family::follow(self, &mut written.changes).await;
         Ok(written)
     }

@@ -245,6 +245,7 @@ impl Clerk {
             limit: seats.len(),
             lease_ms: parts.settings.lease_ms,
             after_tenant: self.after_tenant.clone(),
+            many_wait: false,
             seats: Some(Seats { holders, chunk_ms }),
         };
         let watch = Stopwatch::start();

@@ -131,7 +131,7 @@ impl Workers {
     pub fn start(parts: WorkerParts) -> Self {
         let (store, bus, wake) = (parts.store.clone(), parts.bus.clone(), parts.wake.clone());
         let reports = Arc::new(ReportBook::new(store.clone(), bus.clone(), wake.clone(), parts.clock.clone()));
-        let commits = Group::start(Turn::default(), move |items, _again| {
+        let commits = Group::start(Turn::on(store.as_ref()), move |items, _again| {
             let (store, bus, wake) = (store.clone(), bus.clone(), wake.clone());
             async move {
                 let (watch, count) = (Stopwatch::start(), items.len());

@@ -152,6 +152,7 @@ impl Company {
             limit: 1,
             lease_ms: 30_000,
             after_tenant: None,
+            many_wait: false,
             seats: None,
         };
         let claimed = self.store.claim(claim).await.unwrap().answer.pop()?;

@@ -39,6 +39,13 @@ async fn take(f: &Fixture, step: Step, known: Option<&mut Known>) -> String {
             }
             shown(f, written)
         }
+        Step::CommitAndClaim(items, params) => {
+            let written = f.store.commit_and_claim(items, params).await;
+            if let (Some(known), Ok(written)) = (known, &written) {
+                known.claimed.extend(written.answer.1.iter().cloned());
+            }
+            shown(f, written)
+        }
         Step::Commit(items) => shown(f, f.store.commit(items).await),
         Step::Report(items) => shown(f, f.store.report(items).await),
         Step::Renew(params) => format!("{:?}", f.store.renew(params).await),

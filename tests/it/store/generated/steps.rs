@@ -48,6 +48,7 @@ pub enum Step {
     SubmitAgain(Vec<Submit>),
     Claim(ClaimParams),
     Commit(Vec<ChunkCommit>),
+    CommitAndClaim(Vec<ChunkCommit>, ClaimParams),
     Report(Vec<Report>),
     Renew(RenewParams),
     RenewLent(RenewLent),
@@ -83,6 +84,22 @@ pub fn people() -> Vec<Principal> {
         principal("globex", "gina", Role::Admin),
         principal("*", "root", Role::Platform),
     ]
+}
+
+/// What a node asks for, or workers outside.
+fn claim(dice: &mut Dice, several: u64) -> ClaimParams {
+    ClaimParams {
+        tenants: dice.one(&[Vec::new(), Vec::new(), vec!["acme".to_owned()]]),
+        actions: ACTIONS[..2 + dice.of(2) as usize].iter().map(ToString::to_string).collect(),
+        packs: dice.one(&[Vec::new(), vec!["stock".to_owned()], PACKS.map(str::to_owned).to_vec()]),
+        seats: (dice.of(3) == 0).then(|| Seats {
+            holders: (0..several).map(|n| format!("worker:{n}")).collect(),
+            chunk_ms: ACTIONS.map(|action| (action.to_owned(), dice.one(&[5_000, 90_000]))).into(),
+        }),
+        after_tenant: dice.one(&[None, Some("acme".to_owned()), Some("zzz".to_owned())]),
+        many_wait: false,
+        ..claim_params(dice.one(&["n1", "n2"]), several as usize)
+    }
 }
 
 impl Known {
@@ -189,18 +206,11 @@ impl Known {
                 self.clicks = (0..several).map(|_| self.click(dice, f.now())).collect();
                 Step::Submit(self.clicks.clone())
             }
-            2 | 3 => Step::Claim(ClaimParams {
-                tenants: dice.one(&[Vec::new(), Vec::new(), vec!["acme".to_owned()]]),
-                actions: ACTIONS[..2 + dice.of(2) as usize].iter().map(ToString::to_string).collect(),
-                packs: dice.one(&[Vec::new(), vec!["stock".to_owned()], PACKS.map(str::to_owned).to_vec()]),
-                seats: (dice.of(3) == 0).then(|| Seats {
-                    holders: (0..several).map(|n| format!("worker:{n}")).collect(),
-                    chunk_ms: ACTIONS.map(|action| (action.to_owned(), dice.one(&[5_000, 90_000]))).into(),
-                }),
-                after_tenant: dice.one(&[None, Some("acme".to_owned()), Some("zzz".to_owned())]),
-                ..claim_params(dice.one(&["n1", "n2"]), several as usize)
-            }),
-            4..=6 => Step::Commit((0..several).filter_map(|_| self.commit(dice, f.now())).collect()),
+            2 | 3 => Step::Claim(claim(dice, several)),
+            4..=6 => {
+                let items = (0..several).filter_map(|_| self.commit(dice, f.now())).collect();
+                if dice.of(3) == 0 { Step::CommitAndClaim(items, claim(dice, several)) } else { Step::Commit(items) }
+            }
             7 => {
                 let report = |dice: &mut Dice| {
                     let claimed = self.claim(dice)?;
