@@ -6,11 +6,12 @@ use super::statement::{self, Bound, Brings, Dialect, Statement};
 use super::{Marked, PackDatabase, PackWork, Result};
 use crate::core::pack::{ColumnKind, Table};
 use crate::core::tables::{Ask, Cell, Found, Row};
-use crate::store::postgres::{PostgresOptions, fault};
+use crate::store::postgres::{Held, Outdated, PostgresOptions, fault};
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use sqlx::postgres::{PgArguments, PgConnection, PgPool, PgRow};
-use sqlx::{Arguments as _, AssertSqlSafe, Encode, Postgres, Row as _, Transaction, Type};
+use sqlx::postgres::{PgArguments, PgPool, PgRow};
+use sqlx::{Arguments as _, AssertSqlSafe, Encode, Postgres, Row as _, Type};
+use std::sync::Arc;
 use std::time::Duration;
 
 const CREATE_MARKS: &str = include_str!("../sql/pack/common/create_marks.sql");
@@ -27,13 +28,24 @@ const MARGIN: Duration = Duration::from_secs(5);
 
 pub(super) struct PostgresPack {
     pool: PgPool,
+    outdated: Arc<Outdated>,
+    options: PostgresOptions,
 }
 
 impl PostgresPack {
     pub fn open(url: &str) -> Result<Self> {
         let mut options = PostgresOptions::new(url);
         options.connections = CONNECTIONS;
-        Ok(Self { pool: options.pool()? })
+        let outdated = Arc::<Outdated>::default();
+        Ok(Self { pool: options.pool_of(outdated.clone())?, outdated, options })
+    }
+
+    async fn held(&self) -> Result<Held> {
+        Held::of(&self.pool, &self.outdated).await.map_err(fault)
+    }
+
+    async fn writing(&self) -> Result<Held> {
+        Held::writing(&self.pool, &self.outdated, &self.options).await
     }
 }
 
@@ -41,78 +53,78 @@ impl PostgresPack {
 impl PackDatabase for PostgresPack {
     async fn prepare(&self, tables: &[Table]) -> Result<Vec<String>> {
         let mut made = Vec::new();
-        let mut tx = self.pool.begin().await.map_err(fault)?;
-        sqlx::query(ONE_AT_A_TIME).execute(&mut *tx).await.map_err(fault)?;
-        sqlx::raw_sql(CREATE_MARKS).execute(&mut *tx).await.map_err(fault)?;
-        sqlx::raw_sql(FORGET_MARKS).execute(&mut *tx).await.map_err(fault)?;
+        let mut tx = self.writing().await?;
+        tx.ask(|c| sqlx::query(ONE_AT_A_TIME).execute(c)).await.map_err(fault)?;
+        tx.ask(|c| sqlx::raw_sql(CREATE_MARKS).execute(c)).await.map_err(fault)?;
+        tx.ask(|c| sqlx::raw_sql(FORGET_MARKS).execute(c)).await.map_err(fault)?;
         for table in tables {
             let known = sqlx::query_scalar("SELECT to_regclass(quote_ident($1)) IS NOT NULL").bind(&table.name);
-            let known: bool = known.fetch_one(&mut *tx).await.map_err(fault)?;
+            let known: bool = tx.ask(|c| known.fetch_one(c)).await.map_err(fault)?;
             if !known {
                 for sql in statement::create(Dialect::Postgres, table) {
-                    sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut *tx).await.map_err(fault)?;
+                    tx.ask(|c| sqlx::raw_sql(AssertSqlSafe(sql)).execute(c)).await.map_err(fault)?;
                 }
                 made.push(table.name.clone());
             }
             let probe = statement::probe(Dialect::Postgres, table);
-            sqlx::query(AssertSqlSafe(probe)).fetch_all(&mut *tx).await.map_err(fault)?;
+            tx.ask(|c| sqlx::query(AssertSqlSafe(probe)).fetch_all(c)).await.map_err(fault)?;
         }
         tx.commit().await.map_err(fault)?;
         Ok(made)
     }
 
     async fn mark(&self, task: &str) -> Result<Option<(i64, String)>> {
-        sqlx::query_as(MARK).bind(task).fetch_optional(&self.pool).await.map_err(fault)
+        let question = sqlx::query_as(MARK).bind(task);
+        self.held().await?.ask(|c| question.fetch_optional(c)).await.map_err(fault)
     }
 
     async fn look(&self, ask: &Ask<'_>) -> Result<Found> {
-        run(&mut *self.pool.acquire().await.map_err(fault)?, ask).await
+        run(&mut self.held().await?, ask).await
     }
 
     async fn begin(&self, time: Duration) -> Result<Box<dyn PackWork>> {
-        let mut tx = self.pool.begin().await.map_err(fault)?;
+        let mut tx = self.writing().await?;
         let silent = format!("{}ms", time.saturating_add(MARGIN).as_millis());
-        sqlx::query(MAY_THINK).bind(silent).execute(&mut *tx).await.map_err(fault)?;
+        tx.ask(|c| sqlx::query(MAY_THINK).bind(silent).execute(c)).await.map_err(fault)?;
         Ok(Box::new(PostgresWork(tx)))
     }
 }
 
-struct PostgresWork(Transaction<'static, Postgres>);
+struct PostgresWork(Held);
 
 #[async_trait]
 impl PackWork for PostgresWork {
     async fn ask(&mut self, ask: &Ask<'_>) -> Result<Found> {
-        sqlx::query("SAVEPOINT one").execute(&mut *self.0).await.map_err(fault)?;
+        self.0.ask(|c| sqlx::query("SAVEPOINT one").execute(c)).await.map_err(fault)?;
         let found = run(&mut self.0, ask).await;
         // An error here means that the connection is gone, and with it the transaction.
         let end = if found.is_ok() { "RELEASE SAVEPOINT one" } else { "ROLLBACK TO SAVEPOINT one" };
-        sqlx::query(end).execute(&mut *self.0).await.map_err(fault)?;
+        self.0.ask(|c| sqlx::query(end).execute(c)).await.map_err(fault)?;
         found
     }
 
     async fn commit(mut self: Box<Self>, mark: &Marked<'_>) -> Result<bool> {
         let put = sqlx::query(PUT_MARK).bind(mark.task).bind(mark.chunk).bind(mark.token).bind(mark.outcome);
-        let marked = put.execute(&mut *self.0).await.map_err(fault)?.rows_affected() > 0;
+        let marked = self.0.ask(|c| put.execute(c)).await.map_err(fault)?.rows_affected() > 0;
         if marked {
             self.0.commit().await.map_err(fault)?;
-        } else {
-            self.0.rollback().await.map_err(fault)?;
         }
+        // Else it is undone as the connection goes back.
         Ok(marked)
     }
 }
 
-async fn run(connection: &mut PgConnection, ask: &Ask<'_>) -> Result<Found> {
+async fn run(held: &mut Held, ask: &Ask<'_>) -> Result<Found> {
     let Statement { sql, values } = statement::of(Dialect::Postgres, ask);
     let query = sqlx::query_with(AssertSqlSafe(sql), bound(values));
     match statement::brings(ask) {
         Brings::Number => {
-            let row = query.fetch_one(connection).await.map_err(fault)?;
+            let row = held.ask(|c| query.fetch_one(c)).await.map_err(fault)?;
             Ok(Found::Count(row.try_get::<i64, _>(0).map_err(fault)?.unsigned_abs()))
         }
-        Brings::Touched => Ok(Found::Count(query.execute(connection).await.map_err(fault)?.rows_affected())),
+        Brings::Touched => Ok(Found::Count(held.ask(|c| query.execute(c)).await.map_err(fault)?.rows_affected())),
         Brings::Rows(columns) => {
-            let rows = query.fetch_all(connection).await.map_err(fault)?;
+            let rows = held.ask(|c| query.fetch_all(c)).await.map_err(fault)?;
             let read = |row: &PgRow| -> Result<Row> {
                 let cells = columns.iter().enumerate();
                 cells.map(|(n, column)| Ok((column.name.clone(), cell(row, n, column.kind)?))).collect()

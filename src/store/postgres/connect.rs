@@ -164,13 +164,8 @@ impl PostgresOptions {
         }
     }
 
-    /// A pool that connects as it is needed.
-    pub(in crate::store) fn pool(&self) -> Result<PgPool> {
-        self.pool_of(Arc::default())
-    }
-
-    /// The same, whose outdated connections are closed instead of used.
-    pub(super) fn pool_of(&self, outdated: Arc<Outdated>) -> Result<PgPool> {
+    /// A pool that connects as it is needed, and whose outdated connections are closed instead of used.
+    pub(in crate::store) fn pool_of(&self, outdated: Arc<Outdated>) -> Result<PgPool> {
         let pool = PgPoolOptions::new()
             .max_connections(self.connections)
             .acquire_timeout(self.acquire_timeout)

@@ -17,7 +17,7 @@ use std::time::Duration;
 const BACK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A connection that is given back when the value is dropped; a transaction that is open on it then never was.
-pub(super) struct Held {
+pub(in crate::store) struct Held {
     /// There until it is given back.
     connection: Option<PoolConnection<Postgres>>,
     /// Whether a transaction may be open.
@@ -27,7 +27,7 @@ pub(super) struct Held {
 
 impl Held {
     /// Takes a connection out of a pool, which waits for one no longer than its own limit.
-    pub(super) async fn of(pool: &PgPool, outdated: &Arc<Outdated>) -> Result<Self, Error> {
+    pub(in crate::store) async fn of(pool: &PgPool, outdated: &Arc<Outdated>) -> Result<Self, Error> {
         Ok(Self { connection: Some(pool.acquire().await?), open: false, outdated: outdated.clone() })
     }
 
@@ -36,7 +36,7 @@ impl Held {
     }
 
     /// Asks something on it, and waits for the answer only so long.
-    pub(super) async fn ask<'h, T, F>(
+    pub(in crate::store) async fn ask<'h, T, F>(
         &'h mut self,
         question: impl FnOnce(&'h mut PgConnection) -> F,
     ) -> Result<T, Error>
@@ -55,10 +55,28 @@ impl Held {
     }
 
     /// Makes what was written since its begin last.
-    pub(super) async fn commit(mut self) -> Result<(), Error> {
+    pub(in crate::store) async fn commit(mut self) -> Result<(), Error> {
         self.ask(|connection| sqlx::raw_sql("COMMIT").execute(connection)).await?;
         self.open = false;
         Ok(())
+    }
+}
+
+impl Held {
+    /// Takes one out of a pool and begins a writing transaction. A server that takes no writes outdates what is connected.
+    pub(in crate::store) async fn writing(
+        pool: &PgPool,
+        outdated: &Arc<Outdated>,
+        options: &super::PostgresOptions,
+    ) -> super::Result<Self> {
+        let mut held = Self::of(pool, outdated).await.map_err(super::fault)?;
+        held.begin(options.begin()).await.map_err(|e| {
+            if super::takes_no_writes(&e) {
+                outdated.note();
+            }
+            super::at_begin(e)
+        })?;
+        Ok(held)
     }
 }
 

@@ -19,7 +19,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// Since when connections are outdated.
 #[derive(Debug, Default)]
-pub(super) struct Outdated {
+pub(in crate::store) struct Outdated {
     since: Mutex<Option<Instant>>,
 }
 

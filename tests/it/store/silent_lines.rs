@@ -3,10 +3,12 @@
 use crate::support::eventually;
 use crate::support::postgres::{self, Database};
 use crate::support::proxy::{Line, Proxy};
+use futures_util::future::join_all;
 use std::future::Future;
 use std::time::Duration;
 use taskbell::store::Store as _;
 use taskbell::store::migrate::Mode;
+use taskbell::store::pack;
 use taskbell::store::postgres::{PostgresOptions, PostgresStore};
 use tokio::time::timeout;
 
@@ -71,5 +73,30 @@ async fn a_line_that_goes_silent_as_a_connection_is_given_back_costs_the_pool_no
         proxy.becomes(line);
         tokio::time::sleep(2 * SLOW).await;
         assert_answers(&proxy, &store, &format!("{line:?}: a connection that was given back leaves its place")).await;
+    }
+}
+
+/// As many as the pool of a pack has connections.
+const OF_A_PACK: usize = 16;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_line_that_goes_silent_as_chunks_of_a_pack_end_costs_its_own_pool_no_place() {
+    let database = Database::migrated().await;
+    let proxy = Proxy::before(database.port()).await;
+    let pack = pack::postgres(&database.url_by_port(proxy.port())).unwrap();
+    let all = async || {
+        let begun = (0..OF_A_PACK).map(|_| pack.begin(LIMIT));
+        join_all(begun).await.into_iter().collect::<Result<Vec<_>, _>>().ok()
+    };
+    let mut held = eventually("every place is there at first", LIMIT, &all).await;
+    for line in [Line::Lost, Line::RepliesLost] {
+        // Each is undone and asked whether it lives as it goes back, and nobody answers.
+        proxy.delay(SLOW);
+        drop(held);
+        proxy.becomes(line);
+        tokio::time::sleep(2 * SLOW).await;
+        proxy.delay(Duration::ZERO);
+        proxy.mend();
+        held = eventually(&format!("{line:?}: every place is there again"), LIMIT, &all).await;
     }
 }
