@@ -46,7 +46,7 @@ impl Accounts {
     /// # Errors
     /// In words.
     pub async fn open(settings: &Settings) -> Result<Self, String> {
-        Ok(Self { store: open_store(settings).await.map_err(words)?.store })
+        Ok(Self { store: open_store(settings, None).await.map_err(words)?.store })
     }
 
     /// Whether there is a user of a name.

@@ -183,11 +183,12 @@ impl Node {
         }
         let lock = file.map(ServeLock::take).transpose()?;
         let redis = redis_server(settings)?;
-        let Opened { store, logs, files, channel } = open_store(settings).await?;
+        let (clock, rng) = (Arc::new(SystemClock::default()), Arc::new(SystemRng));
+        let name = node_name(&rng);
+        let Opened { store, logs, files, channel } = open_store(settings, Some(&name)).await?;
         if loaded.demo {
             demo::prepare(store.as_ref()).await?;
         }
-        let (clock, rng) = (Arc::new(SystemClock::default()), Arc::new(SystemRng));
         let way_out = WayOut::of(settings, address, clock.clone());
         let processes = ScriptProcesses::new(settings.engine.parallelism.min(SCRIPT_PROCESSES), script_exe);
         let registry = match role {
@@ -239,7 +240,6 @@ impl Node {
             board: board.clone(),
         });
         let loader = AbortOnDropHandle::new(tokio::spawn(loader.await?.run()));
-        let name = node_name(&rng);
         let draining = Arc::new(AtomicBool::new(false));
         let presence = Presence::start(PresenceParts {
             store: store.clone(),

@@ -253,6 +253,11 @@ impl Task {
         Ok(())
     }
 
+    /// The lease that goes on from chunk to chunk lasts until then: its commit took its time.
+    pub fn lengthen_lease(&mut self, until: Millis) {
+        self.lease_until = self.lease_until.map(|end| end.max(until));
+    }
+
     /// A worker outside runs the chunk that was just claimed. Nobody here can stop it, so the lease ends with the time of the
     /// chunk at the latest, and no renewal goes beyond.
     pub fn lend_chunk(&mut self, limit_ms: i64, step: &Step) {

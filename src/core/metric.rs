@@ -70,6 +70,7 @@ metrics! {
     STALE_WRITES "taskbell_stale_writes_total" Counter ["write"] "Writes of an owner that had lost its task, which changed nothing: chunk, report, renewal.";
     LEASES_ENDED "taskbell_leases_ended_total" Counter [] "Chunks that this node dropped because it could not renew their leases.";
     SWEPT "taskbell_swept_total" Counter [] "Tasks that a sweep of this node took from dead owners, out of time or off a cancel.";
+    SESSIONS_ENDED "taskbell_sessions_ended_total" Counter [] "Sessions at the database server that this node ended because their node stood still in a transaction.";
     RETAINED "taskbell_retained_total" Counter [] "Tasks that this node took away because the time they are kept was over.";
     CONFLICTS "taskbell_store_conflicts_total" Counter ["then"] "Transactions that the database gave up for the sake of others, and what their verb did: again, given-up.";
     PACK_LOADS "taskbell_pack_loads_total" Counter ["result"] "Folders of packs that this node read anew: loaded, refused.";

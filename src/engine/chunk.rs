@@ -111,8 +111,17 @@ async fn run_chunk(
             (again.end, committed, began)
         }
     };
-    let lease_end = began + engine.settings.lease_ms.unsigned_abs();
+    // A repeated end found the lease as an earlier commit had given it.
+    let applied = committed.task.as_ref().filter(|_| matches!(committed.ended, Ended::Applied { .. }));
+    let usual_ms = engine.settings.lease_ms;
+    let lease_end = began + applied.map_or(usual_ms.unsigned_abs(), |task| given_ms(task, usual_ms));
     follow_up(engine, &origin, end, committed, lease_end, documents)
+}
+
+/// How long the lease lasts that a commit has given, ms, counted from the begin of that commit, which is the instant at which
+/// the task was updated: longer than usual where the commit took long.
+pub(super) fn given_ms(task: &Task, usual_ms: i64) -> u64 {
+    task.lease_until.map_or(usual_ms, |until| until.since(task.updated_at)).max(0).unsigned_abs()
 }
 
 /// What the database or the keys of a child did not take, so that nothing of the chunk was applied and it counts as failed.

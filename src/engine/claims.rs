@@ -8,7 +8,7 @@
 //! ends, as after any lost answer of a claim.
 
 use super::Inner;
-use super::chunk::run_task;
+use super::chunk::{given_ms, run_task};
 use super::commands::announce;
 use super::measure::{self, Stopwatch};
 use super::running::Told;
@@ -208,8 +208,10 @@ impl<'e> Claim<'e> {
         if let Some(last) = claimed.last() {
             engine.claims.shared().served = Some(last.task.tenant.clone());
         }
-        let lease_end = self.at + engine.settings.lease_ms.unsigned_abs();
-        let enter = |c: Claimed| (engine.running.enter(c.task.id, c.task.fencing_token, lease_end), c);
+        let enter = |c: Claimed| {
+            let lease_end = self.at + given_ms(&c.task, engine.settings.lease_ms);
+            (engine.running.enter(c.task.id, c.task.fencing_token, lease_end), c)
+        };
         let chunks = claimed.into_iter().map(enter).collect();
         measure::running(engine.running.count());
         Entered { at: self.at, chunks }

@@ -22,6 +22,7 @@ pub mod pulse;
 mod reports;
 mod retention;
 pub mod running;
+mod standstill;
 
 use crate::bus::LocalBus;
 use crate::core::metric;
@@ -319,6 +320,12 @@ fn start_loops(inner: &Arc<Inner>) -> JoinSet<()> {
     start!("expire", loops::expire);
     start!("sweep", loops::sweep);
     start!("clean", loops::clean);
+    if !inner.store.capabilities().single_process {
+        start!("standstill", |inner: Arc<Inner>| async move {
+            let EngineSettings { sweep_ms, lease_ms, .. } = inner.settings;
+            standstill::end_still(Duration::from_millis(sweep_ms), lease_ms, inner.store.as_ref()).await;
+        });
+    }
     start!("retention", retention::retain);
     start!("listen", |inner: Arc<Inner>| {
         let signals = inner.bus.subscribe();

@@ -1,6 +1,8 @@
 //! The chunks under way on this node: who holds which lease, until when by the monotonic clock, and who is to stop.
 //!
-//! A failed renewal means "unknown": the chunk goes on until its lease's own end by this table's clock, then it is dropped.
+//! A failed renewal means "unknown": the chunk goes on until its lease's own end by this table's clock, then it is dropped. One
+//! whose end is being written is not: its work is done, nobody can take it over while its row is being written, and the token
+//! decides what becomes of it.
 
 use crate::core::ids::{FencingToken, TaskId};
 use crate::core::time::Mono;
@@ -33,9 +35,9 @@ struct Place {
 }
 
 impl Place {
-    /// Whether nobody has told the chunk yet that it is lost.
+    /// Whether it works, and nobody has told the chunk yet that it is lost.
     fn goes_on(&self) -> bool {
-        *self.told.borrow() < Told::Lost
+        !self.ends && *self.told.borrow() < Told::Lost
     }
 }
 
@@ -109,9 +111,9 @@ impl Running {
         self.places().get(&id).is_some_and(|p| p.token == token && p.lease_end > now)
     }
 
-    /// Whether a lease of ours ends by an instant.
+    /// Whether the lease of a chunk that works ends by an instant.
     pub fn ends_by(&self, id: TaskId, token: FencingToken, by: Mono) -> bool {
-        self.places().get(&id).is_some_and(|p| p.token == token && p.lease_end <= by)
+        self.places().get(&id).is_some_and(|p| p.token == token && !p.ends && p.lease_end <= by)
     }
 
     /// The end of a chunk is being written, or the next one under the same lease begins.
@@ -217,6 +219,16 @@ mod tests {
         assert_eq!((running.first_end(), running.drop_expired(Mono(199))), (Some(Mono(200)), 0));
         assert_eq!((running.drop_expired(Mono(200)), *heard.borrow()), (1, Told::Lost));
         assert_eq!((running.drop_expired(Mono(201)), running.first_end()), (0, None));
+    }
+
+    #[test]
+    fn a_chunk_whose_end_is_being_written_is_not_dropped_and_the_next_one_under_its_lease_is() {
+        let (running, id, token, heard) = one();
+        running.ends(id, token, true);
+        assert_eq!((running.first_end(), running.drop_expired(Mono(500))), (None, 0));
+        assert!(!running.ends_by(id, token, Mono(500)), "nothing but its own end is in the way of a renewal");
+        running.ends(id, token, false);
+        assert_eq!((running.drop_expired(Mono(500)), *heard.borrow()), (1, Told::Lost));
     }
 
     #[test]

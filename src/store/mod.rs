@@ -43,7 +43,7 @@ pub use kept::FileRow;
 pub use leases::{ClaimParams, Claimed, RenewLent, RenewParams, Renewed, Retries, Seats, SweepParams};
 pub(crate) use marks::MARKS_AT_ONCE;
 pub use marks::{Mark, MarkFilter, MarkParams};
-pub use nodes::{NodeList, Nodes};
+pub use nodes::{NodeList, Nodes, Still};
 pub use retention::{Aged, RetainParams};
 pub use switch::{PackLoaded, PackRow, PackStanding, PackSwitch};
 pub use usual::{Took, Usual};

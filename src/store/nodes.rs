@@ -1,6 +1,9 @@
 //! The registry of nodes. A part of the port.
 //!
 //! Must never decide about a task or a lease: it is what nodes say of themselves. The database's clock says when they said it.
+//!
+//! A database server knows nodes by their sessions, too. One that stands still in the middle of a transaction keeps its locks,
+//! and so holds up those who would take its work over; they may have the server end what it has left open.
 
 use super::Result;
 use crate::core::node::Node;
@@ -23,6 +26,15 @@ impl NodeList {
     }
 }
 
+/// A node that stood still, and what it had open at the database server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Still {
+    /// The node's name, as far as the server keeps it.
+    pub node: String,
+    /// How many sessions were ended.
+    pub sessions: i64,
+}
+
 /// Who shares the database.
 #[async_trait]
 pub trait Nodes {
@@ -33,4 +45,10 @@ pub trait Nodes {
     async fn leave(&self, id: &str) -> Result<()>;
     /// All rows.
     async fn nodes(&self) -> Result<NodeList>;
+    /// Ends the transactions of nodes that have asked nothing of the database server for so long, ms, while one of these waits
+    /// for its node. Whoever lives on is told that the connection was lost, and tries again. Where one process owns the
+    /// database there are no others.
+    async fn end_still(&self, _silent_ms: i64) -> Result<Vec<Still>> {
+        Ok(Vec::new())
+    }
 }

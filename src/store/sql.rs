@@ -170,7 +170,7 @@ catalogue! {
     }
 }
 
-/// The statements by which PostgreSQL locks what has no row.
+/// The statements by which PostgreSQL locks what has no row, and takes locks away.
 #[derive(Debug)]
 pub struct LockStatements {
     /// Waits for the idempotency keys that tasks hold.
@@ -181,6 +181,8 @@ pub struct LockStatements {
     pub locked_elsewhere: String,
     /// Waits for the turn to write logs.
     pub begin_logs: String,
+    /// Ends the transactions of nodes that stand still.
+    pub end_still: String,
 }
 
 /// PostgreSQL's locks.
@@ -189,6 +191,7 @@ pub static POSTGRES_LOCKS: LazyLock<LockStatements> = LazyLock::new(|| LockState
     lock_slots: IN_POSTGRES.fill(text!(own "postgres" lock_slots)),
     locked_elsewhere: IN_POSTGRES.fill(text!(own "postgres" locked_elsewhere)),
     begin_logs: IN_POSTGRES.fill(include_str!("sql/logs/postgres/begin.sql")),
+    end_still: IN_POSTGRES.fill(text!(own "postgres" end_still)),
 });
 
 /// The most rows that one text of a statement over values takes, as a power of two; 64 tasks are 4,096 values of the 32,766

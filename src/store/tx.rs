@@ -152,6 +152,8 @@ pub trait Tx: Send {
     /// Tasks by id, locked without waiting, with the concurrency keys that they hold; missing ones are left out. For rows
     /// that turn out to be needed after others were locked. `Conflict` when somebody else has locked one.
     async fn load_free(&mut self, ids: &[TaskId]) -> Result<Vec<Task>>;
+    /// Tasks by id that nobody else is writing at this moment, locked; the others are left out.
+    async fn load_unheld(&mut self, ids: &[TaskId]) -> Result<Vec<Task>>;
     /// Stores new tasks.
     async fn insert(&mut self, tasks: &[Task]) -> Result<()>;
     /// Writes back what may change of tasks.

@@ -24,6 +24,7 @@ pub fn tests() -> Vec<Trial> {
             e1_a_node_whose_line_stalls_drops_its_work_when_its_lease_ends_and_its_late_writes_are_refused,
         ),
         test("e8_a_slow_line_to_the_database_loses_no_lease", e8_a_slow_line_to_the_database_loses_no_lease),
+        test("e8_effects_that_take_longer_than_a_lease_lose_none", e8_effects_that_take_longer_than_a_lease_lose_none),
         test(
             "e9_nodes_that_come_back_across_a_due_time_run_due_work_once",
             e9_nodes_that_come_back_across_a_due_time_run_due_work_once,
@@ -221,17 +222,32 @@ async fn e8_a_slow_line_to_the_database_loses_no_lease() {
     let lease_ms = format!("{lease}000");
     let settings = [("ENGINE__LEASE_MS", lease_ms.as_str()), ("DATABASE__CONNECTIONS", "5")];
     let net = Net::start(2, false, &settings).await;
+    lose_no_lease(&net, 4, lasts, work).await;
+}
+
+/// Effects take a round trip each: those of a short chunk, or of several that end at once, take longer than a lease, in which
+/// nobody can renew it.
+async fn e8_effects_that_take_longer_than_a_lease_lose_none() {
+    let (lasts, tasks, chunks, items) = if long() { (300, 24, 4, 10) } else { (1, 2, 2, 32) };
+    let work = Work { chunks, items, pause: Duration::from_millis(200) };
+    let settings = [("ENGINE__LEASE_MS", "6000"), ("ENGINE__HEARTBEAT_MS", "1500"), ("DATABASE__CONNECTIONS", "5")];
+    let net = Net::start(2, false, &settings).await;
+    lose_no_lease(&net, tasks, Duration::from_secs(lasts), work).await;
+}
+
+/// Clicks so many times, and again when all of it has ended, over lines that take 200 ms for each answer.
+async fn lose_no_lease(net: &Net, at_once: usize, lasts: Duration, work: Work) {
     for proxy in &net.databases {
         // Both ways.
         proxy.delay(Duration::from_millis(100));
     }
     let (from, mut tasks) = (Instant::now(), 0);
-    while from.elapsed() < lasts {
-        for click in net.click(&format!("slow {tasks}"), 4, work) {
+    while tasks == 0 || from.elapsed() < lasts {
+        for click in net.click(&format!("slow {tasks}"), at_once, work) {
             click.await.unwrap();
         }
         net.nodes.all_ended(LONGEST).await;
-        tasks += 4;
+        tasks += at_once;
     }
     println!("{tasks} tasks in {:?}, 200 ms for each answer of the database", from.elapsed());
     net.nodes.assert_no_lease_lost().await;

@@ -47,6 +47,10 @@ pub async fn commit(
         Some((packs, next)) => claim::take(tx.as_mut(), &mut work, packs, next).await?,
         None => Claims::default(),
     };
+    if items.iter().any(|item| !item.effects.is_empty()) {
+        let claimed = claims.ids().iter().filter_map(|id| Some((*id, next?.lease_ms)));
+        count_leases_anew(tx.as_mut(), &mut work, go_on(items, &ends).chain(claimed)).await?;
+    }
     let (changes, mut tasks) = work.finish(tx.as_mut()).await?;
     store_point!(if items.iter().any(|i| i.end.is_done()) { "finish.before" } else { "checkpoint.before" });
     tx.commit().await?;
@@ -71,6 +75,29 @@ impl Decided {
         };
         Committed { ended: self.ended, task: tasks.get(&self.task).cloned(), effect_fault, child_fault }
     }
+}
+
+/// The tasks that go on under the same lease, and how long it is, ms.
+fn go_on(items: &[ChunkCommit], ends: &[Decided]) -> impl Iterator<Item = (TaskId, i64)> {
+    let goes_on = |end: &Decided| end.ended == Ended::Applied { continues: true };
+    items
+        .iter()
+        .zip(ends)
+        .filter_map(move |(item, end)| Some((end.task, item.continue_for_ms.filter(|_| goes_on(end))?)))
+}
+
+/// Effects take a round trip each: over a slow line all of them together may take as long as a lease, and nobody can renew one
+/// meanwhile. So the leases that such a commit gives count from after them.
+async fn count_leases_anew(
+    tx: &mut dyn Tx,
+    work: &mut Work,
+    leases: impl Iterator<Item = (TaskId, i64)>,
+) -> Result<()> {
+    let now = tx.now().await?;
+    for (id, lease_ms) in leases {
+        work.apply(id, |task, _| task.lengthen_lease(now.plus(lease_ms)));
+    }
+    Ok(())
 }
 
 async fn end_all(tx: &mut dyn Tx, work: &mut Work, items: &[ChunkCommit], again: bool) -> Result<Vec<Decided>> {

@@ -39,6 +39,11 @@ pub(super) struct Claims {
 }
 
 impl Claims {
+    /// What was claimed.
+    pub fn ids(&self) -> &[TaskId] {
+        &self.ids
+    }
+
     /// The answer, of the tasks as they were written.
     pub fn answer(mut self, tasks: &mut BTreeMap<TaskId, Task>) -> Vec<Claimed> {
         let claimed = |id: TaskId| {

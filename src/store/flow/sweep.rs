@@ -24,8 +24,7 @@ pub async fn sweep(mut tx: Box<dyn Tx>, params: &SweepParams, again: bool) -> Re
     let waited = tx.waited_keys(KEYS_AT_ONCE).await?;
     let strays = tx.pack_strays(params.limit).await?;
     let in_vain = tx.waiting_in_vain(PARENTS_AT_ONCE).await?;
-    let all = ids.iter().chain(&strays).chain(&in_vain).copied();
-    work.load_with_slots(tx.as_mut(), &waited, all).await?;
+    work.load_overdue(tx.as_mut(), &waited, &ids, strays.iter().chain(&in_vain).copied()).await?;
     let mut swept = 0;
     for id in ids {
         let Some(task) = work.get(id) else { continue };

@@ -100,6 +100,29 @@ impl Work {
         self.load(tx, ids).await
     }
 
+    /// The same for a sweep: of what is overdue, only what nobody is writing at this moment. That may be the end of the very
+    /// chunk whose lease is over, on a slow line; the next sweep sees what has become of it.
+    pub async fn load_overdue(
+        &mut self,
+        tx: &mut dyn Tx,
+        keys: &[SlotKey],
+        overdue: &[TaskId],
+        others: impl IntoIterator<Item = TaskId>,
+    ) -> Result<()> {
+        let mut others: Vec<TaskId> = others.into_iter().collect();
+        let all = [overdue, &others].concat();
+        if self.with_ancestors && !all.is_empty() {
+            others.extend(tx.ancestors(&all).await?);
+        }
+        tx.lock_slots(keys, &[overdue, &others].concat()).await?;
+        self.load(tx, others).await?;
+        let overdue: Vec<TaskId> = overdue.iter().filter(|id| !self.tasks.contains_key(id)).copied().collect();
+        if !overdue.is_empty() {
+            self.take(tx.load_unheld(&overdue).await?);
+        }
+        Ok(())
+    }
+
     /// Puts a new task in.
     pub fn insert(&mut self, task: Task) {
         self.tasks.insert(task.id, Entry { before: None, task });

@@ -97,6 +97,10 @@ impl Tx for MemoryTx {
         self.load(ids).await
     }
 
+    async fn load_unheld(&mut self, ids: &[TaskId]) -> Result<Vec<Task>> {
+        self.load(ids).await
+    }
+
     async fn insert(&mut self, tasks: &[Task]) -> Result<()> {
         for task in tasks {
             if self.tables.task(task.id).is_some() {

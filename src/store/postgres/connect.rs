@@ -10,6 +10,7 @@ use super::super::sql::POSTGRES;
 use super::super::{Result, StoreError};
 use super::fault::{fault, refuses_settings};
 use super::outdated::Outdated;
+use super::sessions;
 use crate::core::time::Millis;
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
 use sqlx::{Connection as _, Row as _};
@@ -70,6 +71,8 @@ pub struct PostgresOptions {
     pub connections: u32,
     /// How long a verb waits for one of them before it is told that the database is away; 2 s in service.
     pub acquire_timeout: Duration,
+    /// The node that connects, so that others can tell its sessions where it stands still; absent where that is no node.
+    pub node: Option<String>,
     /// Moves the database's clock, ms: for tests that cannot wait for a lease or a day. 0 in service.
     pub clock_shift_ms: Arc<AtomicI64>,
     /// Holds the database's clock still, so that `clock_shift_ms` alone says what time it is, in ms since 1970: for tests
@@ -93,6 +96,7 @@ impl PostgresOptions {
             url: url.into(),
             connections: 10,
             acquire_timeout: ACQUIRE_TIMEOUT,
+            node: None,
             clock_shift_ms: Arc::default(),
             clock_held: false,
             pooled: false,
@@ -119,7 +123,7 @@ impl PostgresOptions {
             .url
             .parse()
             .map_err(|_| StoreError::Unavailable("the address of the database is not one of PostgreSQL".into()))?;
-        let options = options.application_name("taskbell");
+        let options = options.application_name(&sessions::name(self.node.as_deref()));
         if self.pooled {
             return Ok(options.extra_float_digits(None));
         }

@@ -14,6 +14,7 @@ mod fault;
 mod held;
 mod migrator;
 mod outdated;
+mod sessions;
 mod values;
 
 pub use channel::{PostgresChannel, PostgresListener};
@@ -27,7 +28,7 @@ use super::relational::driver::{Driver, Session};
 use super::sql::{Batched, POSTGRES, POSTGRES_LOCKS, Statements, together};
 use super::tx::SlotKey;
 use super::value::{Batch, Value};
-use super::{Capabilities, Result};
+use super::{Capabilities, Result, Still};
 use crate::core::effect::{Effect, SqlValue};
 use crate::core::ids::TaskId;
 use crate::core::time::Millis;
@@ -248,6 +249,10 @@ impl Driver for PostgresDriver {
         let question = sqlx::query_with(sql, values::bound(values));
         let rows = self.held().await?.ask(|connection| question.fetch_all(connection)).await.map_err(fault)?;
         Ok(Cells::of(rows, fault))
+    }
+
+    async fn end_still(&self, silent_ms: i64) -> Result<Vec<Still>> {
+        sessions::end_still(self, silent_ms).await
     }
 
     async fn query(&self, sql: &'static str, bind: Vec<SqlValue>) -> Result<Vec<Vec<SqlValue>>> {

@@ -5,7 +5,7 @@ use super::super::row::Columns;
 use super::super::sql::{Batched, Statements};
 use super::super::tx::SlotKey;
 use super::super::value::{Batch, Value};
-use super::super::{Capabilities, Result};
+use super::super::{Capabilities, Result, Still};
 use crate::core::effect::{Effect, SqlValue};
 use crate::core::ids::TaskId;
 use crate::core::time::Millis;
@@ -76,6 +76,10 @@ pub trait Driver: Send + Sync + 'static {
     async fn look(&self) -> Result<Self::Session>;
     /// Runs one reading statement.
     async fn rows(&self, sql: &'static str, values: Vec<Value>) -> Result<Vec<<Self::Session as Session>::Row>>;
+    /// Ends the transactions of nodes that stand still. With one process there is none.
+    async fn end_still(&self, _silent_ms: i64) -> Result<Vec<Still>> {
+        Ok(Vec::new())
+    }
     /// Reads business tables.
     async fn query(&self, sql: &'static str, values: Vec<SqlValue>) -> Result<Vec<Vec<SqlValue>>>;
 }

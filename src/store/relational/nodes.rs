@@ -1,6 +1,6 @@
 //! The registry of nodes in a database.
 
-use super::super::nodes::{NodeList, Nodes};
+use super::super::nodes::{NodeList, Nodes, Still};
 use super::super::retry::until_settled;
 use super::super::row::{Columns, from_json};
 use super::super::value::values;
@@ -90,5 +90,9 @@ impl<D: Driver> Nodes for SqlStore<D> {
             }
         }
         Ok(NodeList { nodes, as_of: self.driver.now().await? })
+    }
+
+    async fn end_still(&self, silent_ms: i64) -> Result<Vec<Still>> {
+        self.driver.end_still(silent_ms).await
     }
 }

@@ -112,6 +112,10 @@ impl<S: Session> Tx for SqlTx<S> {
         self.lock_free(ids).await
     }
 
+    async fn load_unheld(&mut self, ids: &[TaskId]) -> Result<Vec<Task>> {
+        understood(self.session.rows(&self.statements.lock_free_tasks, values![ids]).await?)
+    }
+
     async fn insert(&mut self, tasks: &[Task]) -> Result<()> {
         self.write(Rows { fresh: tasks, ..Rows::default() }).await
     }

@@ -23,6 +23,8 @@ mod released;
 mod retention;
 mod silent_lines;
 mod slots;
+mod slow_commits;
+mod standstill;
 mod statements;
 mod statements_postgres;
 pub(crate) mod storm;

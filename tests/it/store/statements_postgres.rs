@@ -113,6 +113,7 @@ fn all() -> Vec<(&'static str, &'static str)> {
         ("lock_slots", locks.lock_slots.as_str()),
         ("locked_elsewhere", locks.locked_elsewhere.as_str()),
         ("begin_logs", locks.begin_logs.as_str()),
+        ("end_still", locks.end_still.as_str()),
     ]);
     all
 }

@@ -85,6 +85,11 @@ impl Tx for FaultyTx {
         self.tx.load_free(ids).await
     }
 
+    async fn load_unheld(&mut self, ids: &[TaskId]) -> Result<Vec<Task>> {
+        self.next(false).await?;
+        self.tx.load_unheld(ids).await
+    }
+
     async fn insert(&mut self, tasks: &[Task]) -> Result<()> {
         self.next(false).await?;
         self.changes.written.extend_from_slice(tasks);

@@ -34,6 +34,7 @@ use crate::engine::logbook::Logbook;
 use crate::engine::loops::sweep_every;
 use crate::engine::measure::{self, Stopwatch};
 use crate::engine::reports::ReportBook;
+use crate::engine::standstill::end_still;
 use crate::engine::{SWEEP_AT_ONCE, exchange, retries};
 use crate::store::logs::Level;
 use crate::store::{ChunkCommit, Committed, Reach, RenewLent, Renewed, Result, Store, StoreError, SweepParams};
@@ -349,7 +350,10 @@ async fn sweep(shared: Arc<Shared>, every: Duration) {
         cancel_grace_ms: parts.settings.cancel_grace_ms,
         retries: retries(&parts.catalogue, parts.rng.as_ref()),
     };
-    sweep_every(every, parts.store.as_ref(), &parts.bus, &parts.wake, params).await;
+    let store = parts.store.as_ref();
+    // Whoever has no engine shares the database with those who have one.
+    let still = end_still(every, parts.settings.lease_ms, store);
+    tokio::join!(sweep_every(every, store, &parts.bus, &parts.wake, params), still);
 }
 
 /// What a poll is told when nobody looked for it any more.
