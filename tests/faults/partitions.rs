@@ -228,7 +228,7 @@ async fn e8_a_slow_line_to_the_database_loses_no_lease() {
 /// Effects take a round trip each: those of a short chunk, or of several that end at once, take longer than a lease, in which
 /// nobody can renew it.
 async fn e8_effects_that_take_longer_than_a_lease_lose_none() {
-    let (lasts, tasks, chunks, items) = if long() { (300, 24, 4, 10) } else { (1, 2, 2, 22) };
+    let (lasts, tasks, chunks, items) = if long() { (300, 24, 4, 10) } else { (1, 1, 2, 22) };
     let work = Work { chunks, items, pause: Duration::from_millis(200) };
     let settings = [("ENGINE__LEASE_MS", "5000"), ("ENGINE__HEARTBEAT_MS", "1500"), ("DATABASE__CONNECTIONS", "5")];
     let net = Net::start(2, false, &settings).await;
