@@ -31,7 +31,7 @@ const FIRST_BATCH: usize = 4;
 /// How often others are let by before a batch is fixed.
 const MOST_YIELDS: usize = 16;
 /// So many items are not divided between two commits.
-const FEW: usize = 4;
+const FEW: usize = 16;
 /// The most items that may wait.
 const MAILBOX: usize = 8_192;
 /// How often a transient fault is tried again, and the wait before the n-th time.
@@ -264,7 +264,7 @@ mod tests {
         let first = two.take().await;
         assert_eq!((two.share(FEW), two.share(31)), (FEW, 16), "a few stay together");
         let second = two.take().await;
-        assert_eq!(two.share(15), 15);
+        assert_eq!(two.share(31), 31);
         drop(first);
         assert_eq!(two.share(32), 16, "the other one is free again");
         drop(second);

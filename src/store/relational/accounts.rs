@@ -25,7 +25,7 @@ impl<D: Driver> Accounts for SqlStore<D> {
     }
 
     async fn known_api_keys(&self, hashes: &[String]) -> Result<Vec<ApiKey>> {
-        let rows = self.driver.rows(&self.driver.statements().api_key, values![hashes]).await?;
+        let rows = self.driver.rows(&self.driver.statements().known_api_keys, values![hashes]).await?;
         rows.into_iter().map(|mut r| account_rows::api_key(&mut r)).collect()
     }
 

@@ -113,7 +113,7 @@ async fn a_stale_end_claims_all_the_same_and_changes_nothing_else(f: &Fixture) {
     let before = f.claim_task(id).await.task;
     let next = f.new_task(click()).await;
     let (committed, claimed) = f.heard(f.store.commit_and_claim(ends, claim_params("n1", 1)).await.unwrap());
-    assert_eq!((committed[0].ended.clone(), claimed[0].task.id), (Ended::Stale, next));
+    assert_eq!((committed[0].ended, claimed[0].task.id), (Ended::Stale, next));
     assert_eq!(f.get(id).await, before);
 }
 

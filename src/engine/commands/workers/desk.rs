@@ -308,7 +308,7 @@ impl Clerk {
                 Some(Signal::Changes(changes)) => {
                     let polls = lock(&self.shared.desk.polls);
                     let asked = |action: &String| polls.iter().any(|poll| poll.kind.actions.contains(action));
-                    let due = |change: &Change| matches!(change, Change::Task(t) if t.claimable() && asked(&t.action));
+                    let due = |change: &Change| matches!(change, Change::Task(t) if t.wakes() && asked(&t.action));
                     if changes.iter().any(due) {
                         return;
                     }
