@@ -1,7 +1,5 @@
-//! The loops of a node, beside that of [`super::claims`]: heartbeat, expire, sweep, listen, clean. Each is supervised: one that breaks down is logged and
-//! started again.
-//!
-//! Wake-ups only save time. With all of them lost, work starts within one poll, for the poll asks the database.
+//! The loops of a node, beside that of [`super::claims`]: heartbeat, expire, sweep, listen, clean. Each is supervised: one that
+//! breaks down is logged and started again.
 
 use super::commands::announce;
 use super::measure;

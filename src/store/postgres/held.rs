@@ -47,8 +47,7 @@ impl Held {
         outdated.answer(question(self.connection())).await
     }
 
-    /// Begins a transaction by these statements; answers their row, if they have one.
-    pub(super) async fn begin(&mut self, how: &'static str) -> Result<Option<PgRow>, Error> {
+    async fn begin(&mut self, how: &'static str) -> Result<Option<PgRow>, Error> {
         // An answer that nobody waited for may have begun one all the same.
         self.open = true;
         self.ask(|connection| sqlx::raw_sql(how).fetch_optional(connection)).await
@@ -63,20 +62,30 @@ impl Held {
 }
 
 impl Held {
-    /// Takes one out of a pool and begins a writing transaction. A server that takes no writes outdates what is connected.
-    pub(in crate::store) async fn writing(
+    /// Takes one out of a pool and begins a transaction by these statements; with their row, if they have one. A server that
+    /// takes no writes outdates what is connected.
+    pub(super) async fn begun(
         pool: &PgPool,
         outdated: &Arc<Outdated>,
-        options: &super::PostgresOptions,
-    ) -> super::Result<Self> {
+        how: &'static str,
+    ) -> super::Result<(Self, Option<PgRow>)> {
         let mut held = Self::of(pool, outdated).await.map_err(super::fault)?;
-        held.begin(options.begin()).await.map_err(|e| {
+        let row = held.begin(how).await.map_err(|e| {
             if super::takes_no_writes(&e) {
                 outdated.note();
             }
             super::at_begin(e)
         })?;
-        Ok(held)
+        Ok((held, row))
+    }
+
+    /// The same for a writing transaction.
+    pub(in crate::store) async fn writing(
+        pool: &PgPool,
+        outdated: &Arc<Outdated>,
+        options: &super::PostgresOptions,
+    ) -> super::Result<Self> {
+        Ok(Self::begun(pool, outdated, options.begin()).await?.0)
     }
 }
 

@@ -87,13 +87,7 @@ impl PostgresDriver {
     }
 
     async fn begin_by(&self, how: &'static str) -> Result<PostgresSession> {
-        let mut held = self.held().await?;
-        let row = held.begin(how).await.map_err(|e| {
-            if takes_no_writes(&e) {
-                self.outdated.note();
-            }
-            at_begin(e)
-        })?;
+        let (held, row) = Held::begun(&self.pool, &self.outdated, how).await?;
         let began_at = row.map(|row| row.try_get(0)).transpose().map_err(fault)?;
         Ok(PostgresSession { held, clock: self.options.clock(), keeps: !self.options.pooled, began_at })
     }
