@@ -253,6 +253,7 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tokio::sync::Notify;
 
     #[tokio::test]
     async fn with_two_writers_half_of_those_who_wait_go_beside_the_others_and_with_one_all_go_together() {
@@ -272,13 +273,25 @@ mod tests {
 
     #[tokio::test]
     async fn a_commit_that_hangs_holds_up_no_other_where_there_are_two_writers() {
-        let group = Group::start(Turn::of(2), |items: Vec<u8>, _| async move {
-            if items.contains(&0) { std::future::pending().await } else { Ok(items) }
-        });
+        let hangs = Arc::new(Notify::new());
+        let group = {
+            let hangs = hangs.clone();
+            Group::start(Turn::of(2), move |items: Vec<u8>, _| {
+                let hangs = hangs.clone();
+                async move {
+                    if items.contains(&0) {
+                        hangs.notify_one();
+                        std::future::pending().await
+                    }
+                    Ok(items)
+                }
+            })
+        };
         let hung = {
             let group = group.clone();
             tokio::spawn(async move { group.call(0).await })
         };
+        hangs.notified().await;
         for n in 1..10 {
             assert_eq!(group.call(n).await.unwrap(), n);
         }
