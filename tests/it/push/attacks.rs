@@ -212,6 +212,9 @@ async fn k6_a_peer_that_is_gone_without_a_word_is_forgotten() {
     // Neither reads nor writes from now on; the machine under it still takes what comes.
     let half_open = entered(&server, &key).await;
     let silent = Raw::open(&server, &key).await;
+    // A socket counts a moment after its handshake is answered.
+    let both = async || (number(&server, "taskbell_sockets").await == 2.0).then_some(());
+    eventually("both are counted", LIMIT, both).await;
     let mut third = Raw::open(&server, &key).await;
     assert_eq!(third.next().await, Got::Closed(1013));
     let room = async || {
