@@ -10,17 +10,19 @@
 //!
 //! Must never wait while a commit waits, and never be relied on.
 
-use super::{Between, LocalBus, Signal, Wake};
+use super::{Between, LocalBus, Signal, Subscription, Wake};
 use crate::core::time::Rng;
 use async_trait::async_trait;
 use futures_util::FutureExt as _;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
-/// Messages of a node are at least so far apart, but for the first one after a quiet moment.
+/// Messages of a node are at least so far apart, but for the first one after a quiet moment; and those that tell of work.
 const SPACING: Duration = Duration::from_millis(50);
+const WORK_SPACING: Duration = Duration::from_millis(5);
 /// How often a node looks whether it hears itself.
 const PROVE_EVERY: Duration = Duration::from_secs(30);
 /// How long its own message may take.
@@ -94,22 +96,42 @@ impl Word {
 
 async fn tell(node: String, channel: Arc<dyn Channel>, bus: LocalBus) {
     let (mut own, between) = (bus.subscribe_to_own(), bus.between());
-    while let Some(signal) = own.next().await {
-        let mut word = Word::default();
-        word.take(&signal);
+    let mut word = Word::default();
+    loop {
+        if !word.changed {
+            let Some(signal) = own.next().await else { return };
+            word.take(&signal);
+        }
         while let Some(Some(more)) = own.next().now_or_never() {
             word.take(&more);
         }
+        let said = std::mem::take(&mut word);
         if *between.borrow() == Between::Up {
             continue;
         }
-        match tokio::time::timeout(PATIENCE, channel.tell(&word.message(&node))).await {
-            Ok(Ok(())) => tokio::time::sleep(SPACING).await,
+        match tokio::time::timeout(PATIENCE, channel.tell(&said.message(&node))).await {
+            Ok(Ok(())) => match rest(&mut own).await {
+                Some(meanwhile) => word = meanwhile,
+                None => return,
+            },
             Ok(Err(e)) => {
                 tracing::debug!("other nodes could not be told: {e}");
                 tokio::time::sleep(AGAIN).await;
             }
             Err(_) => tracing::debug!("other nodes could not be told in time"),
+        }
+    }
+}
+
+/// Rests between two messages; answers what came meanwhile, or nothing where nothing comes any more. Somebody waits for work to
+/// begin, so it cuts the rest short.
+async fn rest(own: &mut Subscription) -> Option<Word> {
+    let (began, mut word) = (Instant::now(), Word::default());
+    loop {
+        let spacing = if word.work { WORK_SPACING } else { SPACING };
+        tokio::select! {
+            signal = own.next() => word.take(&signal?),
+            () = tokio::time::sleep_until(began + spacing) => return Some(word),
         }
     }
 }
