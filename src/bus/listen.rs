@@ -14,10 +14,10 @@ use super::{Between, LocalBus, Signal, Subscription, Wake};
 use crate::core::time::Rng;
 use async_trait::async_trait;
 use futures_util::FutureExt as _;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
-use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
 /// Messages of a node are at least so far apart, but for the first one after a quiet moment; and those that tell of work.
@@ -126,12 +126,13 @@ async fn tell(node: String, channel: Arc<dyn Channel>, bus: LocalBus) {
 /// Rests between two messages; answers what came meanwhile, or nothing where nothing comes any more. Somebody waits for work to
 /// begin, so it cuts the rest short.
 async fn rest(own: &mut Subscription) -> Option<Word> {
-    let (began, mut word) = (Instant::now(), Word::default());
+    let (mut soon, mut later) = (pin!(tokio::time::sleep(WORK_SPACING)), pin!(tokio::time::sleep(SPACING)));
+    let mut word = Word::default();
     loop {
-        let spacing = if word.work { WORK_SPACING } else { SPACING };
         tokio::select! {
             signal = own.next() => word.take(&signal?),
-            () = tokio::time::sleep_until(began + spacing) => return Some(word),
+            () = &mut soon, if word.work => return Some(word),
+            () = &mut later => return Some(word),
         }
     }
 }
@@ -207,7 +208,7 @@ impl Hears {
 
     /// Takes what comes for so long, or until `proof` has come; answers whether it has.
     async fn listen_for(&self, from: &mut dyn Listener, time: Duration, proof: Option<&str>) -> Result<bool, String> {
-        let mut over = std::pin::pin!(tokio::time::sleep(time));
+        let mut over = pin!(tokio::time::sleep(time));
         loop {
             tokio::select! {
                 () = &mut over => return Ok(false),
