@@ -134,9 +134,10 @@ fn gives_up(committed: &Committed, token: FencingToken, chunk: i64) -> bool {
     !refused && !committed.task.as_ref().is_some_and(keeps)
 }
 
-/// The claim that goes with a commit, if it is known that more waits.
+/// The claim that goes with a commit, if it is known that more waits. A commit with effects takes as long as they do, a round
+/// trip each, and brings none: what waits is not to wait for them, where another place is free sooner.
 fn next_claim<'e>(engine: &'e Arc<Inner>, items: &[ChunkCommit]) -> Option<Claim<'e>> {
-    if !engine.claims.more.load(Ordering::Relaxed) {
+    if !engine.claims.more.load(Ordering::Relaxed) || items.iter().any(|item| !item.effects.is_empty()) {
         return None;
     }
     let goes_on = |end: &ChunkEnd| matches!(end, ChunkEnd::Answered(o) if matches!(**o, Outcome::More { .. }));
