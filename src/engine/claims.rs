@@ -149,7 +149,7 @@ async fn commit_and_claim(
     items: Vec<ChunkCommit>,
     claim: &Claim<'_>,
 ) -> (Result<Written<Vec<Committed>>, StoreError>, Vec<Claimed>) {
-    match engine.store.commit_and_claim(items.clone(), claim.params.clone()).await {
+    match engine.store.commit_and_claim(items.clone(), Some(claim.params.clone())).await {
         Ok(Written { answer: (committed, claimed), changes }) => (Ok(Written { answer: committed, changes }), claimed),
         Err(e) => {
             // The loop finds out what is wrong with the claim, if it is that.

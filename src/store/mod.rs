@@ -336,19 +336,19 @@ pub trait Store: Accounts + Nodes + Send + Sync {
     }
     /// Ends chunks.
     async fn commit(&self, items: Vec<ChunkCommit>) -> Result<Written<Vec<Committed>>> {
-        let mut written =
-            until_settled!(tries, flow::chunk::commit(self.begin().await?, &items, None, tries.again()).await)?;
-        flow::family::follow(self, &mut written.changes).await;
-        Ok(Written { answer: written.answer.0, changes: written.changes })
+        let Written { answer: (committed, _), changes } = self.commit_and_claim(items, None).await?;
+        Ok(Written { answer: committed, changes })
     }
-    /// Ends chunks, and takes the next ones in the same commit.
+    /// Ends chunks, and takes the next ones in the same commit, where it is asked for them.
     async fn commit_and_claim(
         &self,
         items: Vec<ChunkCommit>,
-        next: ClaimParams,
+        next: Option<ClaimParams>,
     ) -> Result<Written<(Vec<Committed>, Vec<Claimed>)>> {
-        let mut written =
-            until_settled!(tries, flow::chunk::commit(self.begin().await?, &items, Some(&next), tries.again()).await)?;
+        let mut written = until_settled!(
+            tries,
+            flow::chunk::commit(self.begin().await?, &items, next.as_ref(), tries.again()).await
+        )?;
         flow::family::follow(self, &mut written.changes).await;
         Ok(written)
     }

@@ -86,7 +86,7 @@ async fn the_commit_that_ends_chunks_takes_the_next_ones(f: &Fixture) {
     let waiting = [f.new_task(click()).await, f.new_task(click()).await];
     let claimed = f.claim_task(holder).await;
     let ends = vec![ended(&claimed, done())];
-    let (committed, next) = f.heard(f.store.commit_and_claim(ends.clone(), claim_params("n7", 5)).await.unwrap());
+    let (committed, next) = f.heard(f.store.commit_and_claim(ends.clone(), Some(claim_params("n7", 5))).await.unwrap());
     assert_eq!(committed[0].ended, Ended::Applied { continues: false });
     assert_eq!(committed[0].task.as_ref(), Some(&f.get(holder).await));
     assert_eq!(
@@ -99,7 +99,7 @@ async fn the_commit_that_ends_chunks_takes_the_next_ones(f: &Fixture) {
         assert_eq!((task.fencing_token, &documents.params), (FencingToken(1), &json!({})));
         assert_eq!(task.head, f.get(holder).await.head, "one commit");
     }
-    let (again, next) = f.heard(f.store.commit_and_claim(ends, claim_params("n7", 5)).await.unwrap());
+    let (again, next) = f.heard(f.store.commit_and_claim(ends, Some(claim_params("n7", 5))).await.unwrap());
     assert_eq!(again[0].ended, Ended::Repeated);
     assert_eq!(next.iter().map(|c| c.task.id).collect::<Vec<_>>(), [blocked]);
 }
@@ -112,7 +112,7 @@ async fn a_stale_end_claims_all_the_same_and_changes_nothing_else(f: &Fixture) {
     let ends = vec![ended(&robbed, done())];
     let before = f.claim_task(id).await.task;
     let next = f.new_task(click()).await;
-    let (committed, claimed) = f.heard(f.store.commit_and_claim(ends, claim_params("n1", 1)).await.unwrap());
+    let (committed, claimed) = f.heard(f.store.commit_and_claim(ends, Some(claim_params("n1", 1))).await.unwrap());
     assert_eq!((committed[0].ended, claimed[0].task.id), (Ended::Stale, next));
     assert_eq!(f.get(id).await, before);
 }

@@ -68,7 +68,7 @@ impl Node {
             let chunks = &chunks;
             async move {
                 let Some(next) = next else { return self.store.commit(items).await };
-                let written = self.store.commit_and_claim(items, next).await?;
+                let written = self.store.commit_and_claim(items, Some(next)).await?;
                 let (committed, claimed) = written.answer;
                 for ((id, token, chunk), committed) in chunks.iter().zip(&committed) {
                     let refused = committed.effect_fault.is_some() || committed.child_fault.is_some();

@@ -76,18 +76,12 @@ impl Store for FaultyStore {
         settled!(self, _again, |tx| flow::claim::claim(tx, &params))
     }
 
-    async fn commit(&self, items: Vec<ChunkCommit>) -> Result<Written<Vec<Committed>>> {
-        let mut written = settled!(self, again, self.commit_chunks(&items, None, again))?;
-        flow::family::follow(self, &mut written.changes).await;
-        Ok(Written { answer: written.answer.0, changes: written.changes })
-    }
-
     async fn commit_and_claim(
         &self,
         items: Vec<ChunkCommit>,
-        next: ClaimParams,
+        next: Option<ClaimParams>,
     ) -> Result<Written<(Vec<Committed>, Vec<Claimed>)>> {
-        let mut written = settled!(self, again, self.commit_chunks(&items, Some(&next), again))?;
+        let mut written = settled!(self, again, self.commit_chunks(&items, next.as_ref(), again))?;
         flow::family::follow(self, &mut written.changes).await;
         Ok(written)
     }

@@ -40,7 +40,7 @@ async fn take(f: &Fixture, step: Step, known: Option<&mut Known>) -> String {
             shown(f, written)
         }
         Step::CommitAndClaim(items, params) => {
-            let written = f.store.commit_and_claim(items, params).await;
+            let written = f.store.commit_and_claim(items, Some(params)).await;
             if let (Some(known), Ok(written)) = (known, &written) {
                 known.claimed.extend(written.answer.1.iter().cloned());
             }
