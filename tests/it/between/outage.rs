@@ -243,5 +243,5 @@ async fn t8_a_redis_server_that_others_vouch_for_is_not_spoken_to_and_tasks_run_
         let said = server.said();
         assert!(said.lines().filter(|line| line.contains("redis")).count() <= 4, "no flood: {said}");
     }
-    eventually("nobody speaks to it any more", SOON, async || (redis.client_count().await == 0).then_some(())).await;
+    redis.until_clients(0).await;
 }

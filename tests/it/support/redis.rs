@@ -1,6 +1,7 @@
 //! A Redis server of one test, which may take it down. It ends with the value, or with the process.
 
-use super::script;
+use super::{eventually, script};
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// A running server.
@@ -39,12 +40,18 @@ impl Redis {
         script::tell("redis", self.folder.path(), "restart", &[]).await;
     }
 
-    /// How many clients are connected, this question left out.
-    pub async fn client_count(&self) -> usize {
+    /// Waits until so many clients are connected, those that ask this left out: one that was dropped a moment ago may be
+    /// listed still.
+    pub async fn until_clients(&self, count: usize) {
         let client = redis::Client::open(self.url()).unwrap();
         let mut connection = client.get_multiplexed_async_connection().await.unwrap();
-        let listed: String = redis::cmd("CLIENT").arg("LIST").query_async(&mut connection).await.unwrap();
-        listed.lines().count() - 1
+        redis::cmd("CLIENT").arg("SETNAME").arg("asks").exec_async(&mut connection).await.unwrap();
+        eventually(&format!("{count} clients"), Duration::from_secs(30), async || {
+            let listed: String = redis::cmd("CLIENT").arg("LIST").query_async(&mut connection.clone()).await.unwrap();
+            let others = listed.lines().filter(|line| !line.contains(" name=asks ")).count();
+            (others == count).then_some(())
+        })
+        .await;
     }
 }
 
