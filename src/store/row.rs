@@ -43,7 +43,6 @@ pub(crate) const COLUMNS: &[(&str, Kind)] = &[
     ("gated", Int),
     ("priority", Int),
     ("run_at", Int),
-    ("attempts", Int),
     ("max_attempts", Int),
     ("failures", Int),
     ("reclaims", Int),
@@ -74,6 +73,7 @@ pub(crate) const COLUMNS: &[(&str, Kind)] = &[
     ("started_at", Int),
     ("finished_at", Int),
     ("updated_at", Int),
+    ("attempts", Int),
     ("chunks", Int),
     ("idle_chunks", Int),
     ("checkpoint_hash", Int),
@@ -95,18 +95,27 @@ pub(crate) const COLUMNS: &[(&str, Kind)] = &[
 pub(crate) const FIXED: usize = 15;
 
 /// How many of [`COLUMNS`], from the end, change as a task goes its way: with a claim, a report, or a chunk that ends well.
-pub(crate) const OFTEN: usize = 23;
+pub(crate) const OFTEN: usize = 24;
 
 /// Columns that are derived at each write and read by indexes only. The last one is written as the head, and stays as it is
 /// while a chunk is under way ([`kept`]).
 pub(crate) const DERIVED: &[(&str, Kind)] =
     &[("claimable", Int), ("rank", Int), ("active", Int), ("under_way", Int), ("log_head", Int)];
 
+/// What a new row has in a column, the `n`-th of the row that is bound.
+pub(crate) fn given(column: &str, n: usize) -> String {
+    match column {
+        "head" | "log_head" => format!("@head(v.column{n})"),
+        _ => format!("v.column{n}"),
+    }
+}
+
 /// What an update sets a column to, the `n`-th of the row that is bound.
 pub(crate) fn kept(column: &str, n: usize) -> String {
+    let given = given(column, n);
     match column {
-        "log_head" => format!("CASE WHEN v.column{} = 1 THEN taskbell_tasks.log_head ELSE v.column{n} END", n - 1),
-        _ => format!("v.column{n}"),
+        "log_head" => format!("CASE WHEN v.column{} = 1 THEN taskbell_tasks.log_head ELSE {given} END", n - 1),
+        _ => given,
     }
 }
 
@@ -148,7 +157,7 @@ pub(crate) fn encode_advanced(task: &Task, to: &mut Batch) {
 /// Whether nothing has changed of a task but what [`encode_advanced`] writes.
 pub(crate) fn only_advanced(before: &Task, after: &Task) -> bool {
     let marks = |t: &Task| (t.seen_at, t.read_at, t.archived_at);
-    let counts = |t: &Task| (t.attempts, t.failures, t.reclaims, t.takeovers, t.max_attempts, t.suppressed);
+    let counts = |t: &Task| (t.failures, t.reclaims, t.takeovers, t.max_attempts, t.suppressed);
     let terms =
         |t: &Task| (t.priority, t.run_at, t.timeout_ms, t.chunk_until, t.superseded, t.gated, t.blocked_by, t.awaits);
     marks(before) == marks(after)
@@ -176,7 +185,6 @@ fn encode_seldom(task: &Task, to: &mut Batch) {
     to.int(Some(task.gated.into()));
     to.int(Some(task.priority.into()));
     to.int(Some(task.run_at.0));
-    to.int(Some(task.attempts.into()));
     to.int(Some(task.max_attempts.into()));
     to.int(Some(task.failures.into()));
     to.int(Some(task.reclaims));
@@ -213,6 +221,7 @@ fn encode_often(task: &Task, to: &mut Batch) {
     to.int(ms(task.started_at));
     to.int(ms(task.finished_at));
     to.int(Some(task.updated_at.0));
+    to.int(Some(task.attempts.into()));
     to.int(Some(task.chunks));
     to.int(Some(task.idle_chunks));
     to.int(task.checkpoint_hash);
@@ -329,7 +338,6 @@ fn read(row: &mut impl Columns) -> Result<(Task, Option<StoreError>)> {
     let gated = row.int()? == Some(1);
     let priority = i32::try_from(need(row.int()?, "priority")?).map_err(|_| corrupt("priority"))?;
     let run_at = Millis(need(row.int()?, "run_at")?);
-    let attempts = count32(row.int()?, "attempts")?;
     let max_attempts = count32(row.int()?, "max_attempts")?;
     let failures = count32(row.int()?, "failures")?;
     let reclaims = need(row.int()?, "reclaims")?;
@@ -371,7 +379,6 @@ fn read(row: &mut impl Columns) -> Result<(Task, Option<StoreError>)> {
         gated,
         priority,
         run_at,
-        attempts,
         max_attempts,
         failures,
         reclaims,
@@ -396,6 +403,7 @@ fn read(row: &mut impl Columns) -> Result<(Task, Option<StoreError>)> {
         started_at: row.int()?.map(Millis),
         finished_at: row.int()?.map(Millis),
         updated_at: Millis(need(row.int()?, "updated_at")?),
+        attempts: count32(row.int()?, "attempts")?,
         chunks: need(row.int()?, "chunks")?,
         idle_chunks: need(row.int()?, "idle_chunks")?,
         checkpoint_hash: row.int()?,

@@ -4,7 +4,7 @@
 //! its own than the words of its [`Dialect`]. Marks that begin with `@` are filled from that, from the one list of columns
 //! ([`super::row::COLUMNS`]) and from enums, never from a request. A test prepares every statement on its database.
 
-use super::row::{COLUMNS, DERIVED, EVENT_COLUMNS, FIXED, OFTEN, POINT_COLUMNS, kept};
+use super::row::{COLUMNS, DERIVED, EVENT_COLUMNS, FIXED, OFTEN, POINT_COLUMNS, given, kept};
 use super::value::Kind;
 use super::{ListParams, Reach, SortBy};
 use std::sync::LazyLock;
@@ -213,15 +213,16 @@ impl Batched {
     fn of_values(text: &str, columns: &[(&str, Kind)]) -> Self {
         let row = format!("({})", vec!["?"; columns.len()].join(", "));
         let rows = |count: usize| vec![row.as_str(); count].join(", ");
+        let text = heads_by(text, "");
         let texts = (0..=LARGEST_PART).map(|power| text.replace("@rows", &rows(1 << power))).collect();
-        Self { texts, frame: text.to_owned(), columns: columns.iter().map(|(_, kind)| *kind).collect() }
+        Self { texts, frame: text, columns: columns.iter().map(|(_, kind)| *kind).collect() }
     }
 
     /// An array a column: one text for all sizes.
     fn of_arrays(text: &str, columns: &[(&str, Kind)]) -> Self {
         let columns = columns.iter().map(|(_, kind)| *kind).collect();
         let mut batched = Self { texts: Vec::new(), frame: text.to_owned(), columns };
-        batched.texts = vec![batched.over_arrays(1)];
+        batched.texts = vec![heads_by(&batched.over_arrays(1), "")];
         batched
     }
 
@@ -252,17 +253,40 @@ impl Batched {
     }
 }
 
-/// Statements over arrays as one, which answers how many rows each of them touched. They are under way at the same time, so none
-/// may rest on another.
-pub(super) fn together(statements: &[&Batched]) -> String {
-    let (mut parts, mut counts, mut first) = (Vec::new(), Vec::new(), 1);
+/// A text with each `@head(place)` as `heads[place]`, or as the place itself where no heads are named: it is the head then.
+fn heads_by(text: &str, heads: &str) -> String {
+    let mut parts = text.split("@head(");
+    let mut filled = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (place, rest) = part.split_once(')').expect("a mark of a catalogue's text is whole");
+        filled += &if heads.is_empty() { place.to_owned() } else { format!("{heads}[{place}]") };
+        filled += rest;
+    }
+    filled
+}
+
+/// Statements over arrays as one, which answers how many rows each of them touched, and first the heads that it moves, where
+/// `moves` is the statement for that: the rows then hold the place of their owner in its list in place of a head. They are
+/// under way at the same time, so none may rest on another.
+pub(super) fn together(moves: Option<&str>, statements: &[&Batched]) -> String {
+    let (mut parts, mut answers, mut first, mut heads) = (Vec::new(), Vec::new(), 1, "");
+    if let Some(moves) = moves {
+        parts.push(format!("moved AS ({moves})"));
+        parts.push("heads AS (SELECT array_agg(m.head ORDER BY m.tenant, m.owner) AS list FROM moved m)".to_owned());
+        heads = "(SELECT h.list FROM heads h)";
+        answers.push(heads.to_owned());
+        first += MOVES_VALUES;
+    }
     for (n, statement) in statements.iter().enumerate() {
-        parts.push(format!("w{n} AS ({} RETURNING 1)", statement.over_arrays(first)));
-        counts.push(format!("(SELECT COUNT(*) FROM w{n})"));
+        parts.push(format!("w{n} AS ({} RETURNING 1)", heads_by(&statement.over_arrays(first), heads)));
+        answers.push(format!("(SELECT COUNT(*) FROM w{n})"));
         first += statement.columns.len();
     }
-    format!("WITH {} SELECT {}", parts.join(", "), counts.join(", "))
+    format!("WITH {} SELECT {}", parts.join(", "), answers.join(", "))
 }
+
+/// How many values the statement takes that moves heads: tenants, owners, whether it deletes.
+const MOVES_VALUES: usize = 3;
 
 /// A statement once for each kind of reach. `$1 IS NULL OR tenant = $1` would keep a database from taking an index, so the
 /// condition is written for what is given; `$1` is the tenant and `$2` the owner in all of them.
@@ -362,8 +386,10 @@ impl Dialect {
             columns.collect::<Vec<_>>().join(", ")
         };
         let statement: Vec<&str> = text.lines().skip_while(|l| l.starts_with("--")).collect();
+        let row = || all().zip(1..).map(|((c, _), n)| given(c, n)).collect::<Vec<_>>().join(", ");
         let mut statement = statement
             .join("\n")
+            .replace("@given", &row())
             .replace("@columns", &COLUMNS.iter().map(|(c, _)| format!("t.{c}")).collect::<Vec<_>>().join(", "))
             .replace("@names", &names(&[COLUMNS, DERIVED].concat()))
             .replace("@events", &names(EVENT_COLUMNS))

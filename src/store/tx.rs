@@ -127,18 +127,33 @@ pub struct CandidateParams<'a> {
 }
 
 /// What a verb writes of tasks.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Rows<'a> {
+    /// Owners in order, each with its tenant, whose heads move by one: the tasks get the new head of theirs. None = the tasks
+    /// keep theirs.
+    pub owners: Vec<(String, String)>,
     /// New ones.
-    pub fresh: &'a [Task],
+    pub fresh: Vec<Task>,
     /// Those of which nothing has changed but what [`super::row::only_advanced`] allows.
-    pub advanced: &'a [Task],
+    pub advanced: Vec<Task>,
     /// Others that have changed.
-    pub changed: &'a [Task],
+    pub changed: Vec<Task>,
     /// Documents to store.
     pub documents: &'a [Document],
     /// Entries of timelines.
     pub events: &'a [TimelineEvent],
+}
+
+impl Rows<'_> {
+    /// Gives each task the head of its owner, who has that place among the owners.
+    pub fn set_heads(&mut self, of: impl Fn(usize) -> Head) {
+        for task in self.fresh.iter_mut().chain(&mut self.advanced).chain(&mut self.changed) {
+            let owner = (task.tenant.as_str(), task.owner.as_str());
+            if let Ok(n) = self.owners.binary_search_by(|(t, o)| (t.as_str(), o.as_str()).cmp(&owner)) {
+                task.head = of(n);
+            }
+        }
+    }
 }
 
 /// A writing transaction.
@@ -162,17 +177,21 @@ pub trait Tx: Send {
     async fn advance(&mut self, tasks: &[Task]) -> Result<()> {
         self.update(tasks).await
     }
-    /// All that a verb writes of tasks, at once where a database can.
-    async fn write(&mut self, rows: Rows<'_>) -> Result<()> {
+    /// All that a verb writes of tasks, at once where a database can; the tasks are as they were written then.
+    async fn write(&mut self, rows: &mut Rows<'_>) -> Result<()> {
+        if !rows.owners.is_empty() {
+            let heads = self.bump_heads(&rows.owners, false).await?;
+            rows.set_heads(|n| heads[n]);
+        }
         // A new task's row comes before all that is its own, for it tells whether its id is taken.
         if !rows.fresh.is_empty() {
-            self.insert(rows.fresh).await?;
+            self.insert(&rows.fresh).await?;
         }
         if !rows.advanced.is_empty() {
-            self.advance(rows.advanced).await?;
+            self.advance(&rows.advanced).await?;
         }
         if !rows.changed.is_empty() {
-            self.update(rows.changed).await?;
+            self.update(&rows.changed).await?;
         }
         if !rows.documents.is_empty() {
             self.put_documents(rows.documents).await?;

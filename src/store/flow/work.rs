@@ -271,37 +271,35 @@ impl Work {
             entry.task.updated_at = now;
             owners.insert((entry.task.tenant.clone(), entry.task.owner.clone()));
         }
-        // The rows of heads are what transactions wait for that have nothing else in common, so they are taken late.
-        let owners: Vec<(String, String)> = owners.into_iter().collect();
-        let heads = if owners.is_empty() { Vec::new() } else { tx.bump_heads(&owners, false).await? };
-        let heads: BTreeMap<_, _> = owners.into_iter().zip(heads).collect();
         let (mut fresh, mut advanced, mut changed) = (Vec::new(), Vec::new(), Vec::new());
         let mut tasks = BTreeMap::new();
         let mut drawn = Vec::new();
-        for (id, Entry { before, mut task }) in std::mem::take(&mut self.tasks) {
-            if before.as_ref() != Some(&task) {
-                if let Some(due) = before.as_ref().and_then(|before| due(before, &task, now)) {
-                    drawn.push((due, task.clone()));
-                }
-                task.head = heads[&(task.tenant.clone(), task.owner.clone())];
-                match &before {
-                    None => fresh.push(task.clone()),
-                    Some(before) if only_advanced(before, &task) => advanced.push(task.clone()),
-                    Some(_) => changed.push(task.clone()),
-                }
+        for (id, Entry { before, task }) in std::mem::take(&mut self.tasks) {
+            if before.as_ref() == Some(&task) {
+                tasks.insert(id, task);
+                continue;
             }
-            tasks.insert(id, task);
+            if let Some(due) = before.as_ref().and_then(|before| due(before, &task, now)) {
+                drawn.push((due, task.clone()));
+            }
+            match &before {
+                None => fresh.push(task),
+                Some(before) if only_advanced(before, &task) => advanced.push(task),
+                Some(_) => changed.push(task),
+            }
         }
-        tx.write(Rows {
-            fresh: &fresh,
-            advanced: &advanced,
-            changed: &changed,
-            documents: &self.documents,
-            events: &self.step.events,
-        })
-        .await?;
+        // The rows of heads are what transactions wait for that have nothing else in common, so they are taken late.
+        let owners = owners.into_iter().collect();
+        let (documents, events) = (&self.documents, &self.step.events);
+        let mut rows = Rows { owners, fresh, advanced, changed, documents, events };
+        tx.write(&mut rows).await?;
         draw(tx, now, &drawn).await?;
-        let changes = fresh.into_iter().chain(advanced).chain(changed).map(|t| Change::Task(Box::new(t))).collect();
+        let written = rows.fresh.into_iter().chain(rows.advanced).chain(rows.changed);
+        let mut changes = Vec::new();
+        for task in written {
+            tasks.insert(task.id, task.clone());
+            changes.push(Change::Task(Box::new(task)));
+        }
         Ok((changes, tasks))
     }
 }

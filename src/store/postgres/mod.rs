@@ -24,7 +24,7 @@ pub(super) use migrator::open_and_migrate;
 use super::migrate::{self, Migrations};
 use super::relational::SqlStore;
 use super::relational::cells::Cells;
-use super::relational::driver::{Driver, Session};
+use super::relational::driver::{Driver, Session, owner_names};
 use super::sql::{Batched, POSTGRES, POSTGRES_LOCKS, Statements, together};
 use super::tx::SlotKey;
 use super::value::{Batch, Value};
@@ -143,18 +143,30 @@ impl Session for PostgresSession {
         if batch.rows() == 0 { Ok(0) } else { self.run(statement.whole(), vec![batch.into()]).await }
     }
 
-    async fn write_all(&mut self, mut writes: Vec<(&'static Batched, Batch)>) -> Result<Vec<u64>> {
-        if writes.len() < 2 {
-            let Some((statement, batch)) = writes.pop() else { return Ok(Vec::new()) };
-            return Ok(vec![self.write(statement, batch).await?]);
+    const MOVES_HEADS: bool = true;
+
+    async fn write_all(
+        &mut self,
+        owners: &[(String, String)],
+        mut writes: Vec<(&'static Batched, Batch)>,
+    ) -> Result<(Vec<i64>, Vec<u64>)> {
+        if writes.len() < 2 && owners.is_empty() {
+            let Some((statement, batch)) = writes.pop() else { return Ok((Vec::new(), Vec::new())) };
+            return Ok((Vec::new(), vec![self.write(statement, batch).await?]));
         }
         let (statements, batches): (Vec<_>, Vec<_>) = writes.into_iter().unzip();
-        let bound = values::bound(batches.into_iter().map(Value::from).collect());
+        let moves = (!owners.is_empty()).then_some(POSTGRES.bump_heads.as_str());
+        let mut values = if moves.is_some() { bind![owner_names(owners), 0_i64] } else { Vec::new() };
+        values.extend(batches.into_iter().map(Value::from));
         self.began_at = None;
         // Its text depends on which statements they are, so there are few of them.
-        let question = sqlx::query_with(AssertSqlSafe(together(&statements)), bound).persistent(self.keeps);
+        let text = AssertSqlSafe(together(moves, &statements));
+        let question = sqlx::query_with(text, values::bound(values)).persistent(self.keeps);
         let row = self.held.ask(|connection| question.fetch_one(connection)).await.map_err(fault)?;
-        (0..statements.len()).map(|n| Ok(row.try_get::<i64, _>(n).map_err(fault)?.unsigned_abs())).collect()
+        let heads: Vec<i64> = moves.map_or(Ok(Vec::new()), |_| row.try_get(0)).map_err(fault)?;
+        let counts = usize::from(moves.is_some())..row.len();
+        let count = |n| Ok(row.try_get::<i64, _>(n).map_err(fault)?.unsigned_abs());
+        Ok((heads, counts.map(count).collect::<Result<_>>()?))
     }
 
     async fn effects(&mut self, effects: &[Effect]) -> Result<()> {

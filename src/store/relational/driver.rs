@@ -25,13 +25,21 @@ pub trait Session: Send {
     async fn run(&mut self, sql: &'static str, values: Vec<Value>) -> Result<u64>;
     /// Runs a batched statement; how many rows it touched.
     async fn write(&mut self, statement: &'static Batched, batch: Batch) -> Result<u64>;
-    /// Runs batched statements that have nothing to do with each other; how many rows each of them touched.
-    async fn write_all(&mut self, writes: Vec<(&'static Batched, Batch)>) -> Result<Vec<u64>> {
+    /// Whether [`Self::write_all`] moves heads, too: where a question is a round trip.
+    const MOVES_HEADS: bool = false;
+    /// Runs batched statements that have nothing to do with each other; how many rows each of them touched. Where it moves
+    /// heads, those of the owners, which come in order, move by one in the same statement, and are answered first: the rows of
+    /// tasks then name the place of their owner, from 1, in place of a head.
+    async fn write_all(
+        &mut self,
+        _owners: &[(String, String)],
+        writes: Vec<(&'static Batched, Batch)>,
+    ) -> Result<(Vec<i64>, Vec<u64>)> {
         let mut touched = Vec::with_capacity(writes.len());
         for (statement, batch) in writes {
             touched.push(self.write(statement, batch).await?);
         }
-        Ok(touched)
+        Ok((Vec::new(), touched))
     }
     /// Runs statements on business tables one after the other, each with its rows.
     async fn effects(&mut self, effects: &[Effect]) -> Result<()>;
@@ -82,4 +90,12 @@ pub trait Driver: Send + Sync + 'static {
     }
     /// Reads business tables.
     async fn query(&self, sql: &'static str, values: Vec<SqlValue>) -> Result<Vec<Vec<SqlValue>>>;
+}
+
+/// Owners as (tenant, owner).
+pub(crate) fn owner_names(owners: &[(String, String)]) -> Batch {
+    Batch::of(owners, |(tenant, owner), to| {
+        to.text(Some(tenant));
+        to.text(Some(owner));
+    })
 }

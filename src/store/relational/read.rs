@@ -10,9 +10,10 @@ use super::super::{
     Result, Store, StoreError, TEXT_CHARS, Usual,
 };
 use super::SqlStore;
+use super::driver::owner_names;
 use super::driver::{Driver, Session as _};
 use super::rows::{aged, documents, no_documents, points, shown, shown_events, usual};
-use super::tx::{SqlTx, named_by_filter, owner_names};
+use super::tx::{SqlTx, named_by_filter};
 use crate::core::effect::{Effect, SqlValue};
 use crate::core::ids::{Head, Revision, TaskId};
 use crate::core::picture::Point;

@@ -9,7 +9,7 @@ use super::super::tx::{
 };
 use super::super::value::{self, Batch, values};
 use super::super::{Mark, MarkParams, PackRow, RenewLent, RenewParams, Renewed, Result, StoreError};
-use super::driver::Session;
+use super::driver::{Session, owner_names};
 use super::recall::{Marks, Recall};
 use super::rows::{documents, key_row, no_documents, pack_row, points, renewed, task_ids, understood, usual};
 use crate::core::concurrency::KeyUse;
@@ -67,14 +67,6 @@ impl<S: Session> SqlTx<S> {
     }
 }
 
-/// Owners as (tenant, owner).
-pub(super) fn owner_names(owners: &[(String, String)]) -> Batch {
-    Batch::of(owners, |(tenant, owner), to| {
-        to.text(Some(tenant));
-        to.text(Some(owner));
-    })
-}
-
 fn name_columns(name: &KeyName, to: &mut Batch) {
     to.text(Some(&name.tenant));
     to.text(Some(&name.action));
@@ -117,23 +109,27 @@ impl<S: Session> Tx for SqlTx<S> {
     }
 
     async fn insert(&mut self, tasks: &[Task]) -> Result<()> {
-        self.write(Rows { fresh: tasks, ..Rows::default() }).await
+        self.write(&mut Rows { fresh: tasks.to_vec(), ..Rows::default() }).await
     }
 
     async fn update(&mut self, tasks: &[Task]) -> Result<()> {
-        self.write(Rows { changed: tasks, ..Rows::default() }).await
+        self.write(&mut Rows { changed: tasks.to_vec(), ..Rows::default() }).await
     }
 
-    async fn write(&mut self, rows: Rows<'_>) -> Result<()> {
-        self.note(rows.advanced);
-        self.note(rows.changed);
+    async fn write(&mut self, rows: &mut Rows<'_>) -> Result<()> {
+        if !S::MOVES_HEADS && !rows.owners.is_empty() {
+            let heads = self.bump_heads(&rows.owners, false).await?;
+            rows.set_heads(|n| heads[n]);
+        } else {
+            rows.set_heads(|n| Head(n as i64 + 1));
+        }
         let s = self.statements;
         // One statement cannot write a row twice: of two bodies of one document, the later one counts.
         let documents: BTreeMap<_, _> = rows.documents.iter().map(|d| ((d.task, d.kind), &d.body)).collect();
         let writes = [
-            (&s.insert_tasks, Batch::of(rows.fresh, row::encode_new), true),
-            (&s.advance_tasks, Batch::of(rows.advanced, row::encode_advanced), false),
-            (&s.update_tasks, Batch::of(rows.changed, row::encode_changed), false),
+            (&s.insert_tasks, Batch::of(&rows.fresh, row::encode_new), true),
+            (&s.advance_tasks, Batch::of(&rows.advanced, row::encode_advanced), false),
+            (&s.update_tasks, Batch::of(&rows.changed, row::encode_changed), false),
             (&s.put_documents, Batch::of(documents, document_columns), false),
             (&s.append_events, Batch::of(rows.events, row::encode_event), true),
         ];
@@ -141,10 +137,16 @@ impl<S: Session> Tx for SqlTx<S> {
         // New rows that were there already.
         let least: Vec<u64> = writes.iter().map(|(_, batch, all)| if *all { batch.rows() as u64 } else { 0 }).collect();
         let writes = writes.into_iter().map(|(statement, batch, _)| (statement, batch)).collect();
-        let touched = self.session.write_all(writes).await?;
+        let (heads, touched) = self.session.write_all(&rows.owners, writes).await?;
         if touched.iter().zip(least).any(|(touched, least)| *touched < least) {
             return Err(StoreError::Conflict("the id of a task is taken".into()));
         }
+        if S::MOVES_HEADS && !rows.owners.is_empty() {
+            let heads = (heads.len() == rows.owners.len()).then_some(heads).ok_or_else(|| row::corrupt("head"))?;
+            rows.set_heads(|n| Head(heads[n]));
+        }
+        self.note(&rows.advanced);
+        self.note(&rows.changed);
         Ok(())
     }
 
@@ -164,7 +166,7 @@ impl<S: Session> Tx for SqlTx<S> {
     }
 
     async fn put_documents(&mut self, documents: &[Document]) -> Result<()> {
-        self.write(Rows { documents, ..Rows::default() }).await
+        self.write(&mut Rows { documents, ..Rows::default() }).await
     }
 
     async fn documents(&mut self, ids: &[TaskId]) -> Result<BTreeMap<TaskId, Documents>> {
@@ -177,7 +179,7 @@ impl<S: Session> Tx for SqlTx<S> {
     }
 
     async fn append_events(&mut self, events: &[TimelineEvent]) -> Result<()> {
-        self.write(Rows { events, ..Rows::default() }).await
+        self.write(&mut Rows { events, ..Rows::default() }).await
     }
 
     async fn put_points(&mut self, points: &[(TaskId, Point)]) -> Result<()> {
