@@ -222,19 +222,26 @@ impl Batched {
     fn of_arrays(text: &str, columns: &[(&str, Kind)]) -> Self {
         let columns = columns.iter().map(|(_, kind)| *kind).collect();
         let mut batched = Self { texts: Vec::new(), frame: text.to_owned(), columns };
-        batched.texts = vec![heads_by(&batched.over_arrays(1), "")];
+        batched.texts = vec![heads_by(&batched.over_arrays(1, None), "")];
         batched
     }
 
-    /// The text over arrays whose first one is the `$first` value of a statement.
-    fn over_arrays(&self, first: usize) -> String {
+    /// The text over arrays whose first one is the `$first` value of a statement, for as long as something holds.
+    fn over_arrays(&self, first: usize, only_if: Option<&str>) -> String {
         let array = |(kind, n): (&Kind, usize)| match kind {
             Kind::Text => format!("CAST(${n} AS TEXT[])"),
             Kind::Int => format!("CAST(${n} AS BIGINT[])"),
         };
         let arrays = self.columns.iter().zip(first..).map(array).collect::<Vec<_>>().join(", ");
         let names = (1..=self.columns.len()).map(|n| format!("column{n}")).collect::<Vec<_>>().join(", ");
-        self.frame.replace("@rows", &format!("UNNEST({arrays}) AS v ({names})"))
+        let rows = format!("UNNEST({arrays}) AS v ({names})");
+        self.frame.replace(
+            "@rows",
+            &match only_if {
+                None => rows,
+                Some(holds) => format!("(SELECT v.* FROM {rows} WHERE {holds}) AS v"),
+            },
+        )
     }
 
     /// The texts over values that take so many rows together, each with the number that it takes, the largest first.
@@ -265,28 +272,65 @@ fn heads_by(text: &str, heads: &str) -> String {
     filled
 }
 
-/// Statements over arrays as one, which answers how many rows each of them touched, and first the heads that it moves, where
-/// `moves` is the statement for that: the rows then hold the place of their owner in its list in place of a head. They are
-/// under way at the same time, so none may rest on another.
-pub(super) fn together(moves: Option<&str>, statements: &[&Batched]) -> String {
-    let (mut parts, mut answers, mut first, mut heads) = (Vec::new(), Vec::new(), 1, "");
-    if let Some(moves) = moves {
+/// What batched statements over arrays do beside writing.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Beside {
+    /// Moves the heads of owners, whose tenants and names are the first two values: the rows of tasks hold the place of their
+    /// owner among these in place of a head.
+    pub moves: bool,
+    /// Locks tasks by their marks, which are the next values, and writes nothing where one of them is another version or
+    /// locked by somebody else.
+    pub rests: bool,
+}
+
+/// Statements over arrays as one, which answers how many rows each of them touched; before these how many tasks were locked,
+/// and first the heads that moved. They are under way at the same time, so none may rest on another.
+pub(super) fn together(beside: Beside, statements: &[&Batched]) -> String {
+    const HEADS: &str = "(SELECT h.list FROM heads h)";
+    let (mut parts, mut answers, mut first) = (Vec::new(), Vec::new(), 1);
+    if beside.moves {
+        first += OWNER.len();
+    }
+    let mut only_if = None;
+    if beside.rests {
+        let known = KNOWN.over_arrays(first, None);
+        parts.push(format!("known AS MATERIALIZED ({known})"));
+        // In the order of locks: tasks, then heads.
+        only_if = Some(format!("(SELECT COUNT(*) FROM known) = cardinality(${first})"));
+        answers.push("(SELECT COUNT(*) FROM known)".to_owned());
+        first += MARKS.len();
+    }
+    if beside.moves {
+        let moves = MOVES.over_arrays(1, only_if.as_deref());
         parts.push(format!("moved AS ({moves})"));
         parts.push("heads AS (SELECT array_agg(m.head ORDER BY m.tenant, m.owner) AS list FROM moved m)".to_owned());
-        heads = "(SELECT h.list FROM heads h)";
-        answers.push(heads.to_owned());
-        first += MOVES_VALUES;
+        answers.insert(0, HEADS.to_owned());
     }
     for (n, statement) in statements.iter().enumerate() {
-        parts.push(format!("w{n} AS ({} RETURNING 1)", heads_by(&statement.over_arrays(first), heads)));
+        let written = statement.over_arrays(first, only_if.as_deref());
+        parts.push(format!("w{n} AS ({} RETURNING 1)", heads_by(&written, if beside.moves { HEADS } else { "" })));
         answers.push(format!("(SELECT COUNT(*) FROM w{n})"));
         first += statement.columns.len();
     }
     format!("WITH {} SELECT {}", parts.join(", "), answers.join(", "))
 }
 
-/// How many values the statement takes that moves heads: tenants, owners, whether it deletes.
-const MOVES_VALUES: usize = 3;
+const OWNER: [(&str, Kind); 2] = [("tenant", Kind::Text), ("owner", Kind::Text)];
+const MARKS: [(&str, Kind); 6] = [
+    ("id", Kind::Text),
+    ("state", Kind::Text),
+    ("revision", Kind::Int),
+    ("head", Kind::Int),
+    ("fencing_token", Kind::Int),
+    ("updated_at", Kind::Int),
+];
+
+/// Moves heads, as part of another statement.
+static MOVES: LazyLock<Batched> =
+    LazyLock::new(|| Batched::of_arrays(&IN_POSTGRES.fill(text!(own "postgres" move_heads)), &OWNER));
+/// Locks tasks by their marks.
+pub(super) static KNOWN: LazyLock<Batched> =
+    LazyLock::new(|| Batched::of_arrays(&IN_POSTGRES.fill(text!(own "postgres" lock_known)), &MARKS));
 
 /// A statement once for each kind of reach. `$1 IS NULL OR tenant = $1` would keep a database from taking an index, so the
 /// condition is written for what is given; `$1` is the tenant and `$2` the owner in all of them.

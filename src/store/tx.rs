@@ -128,7 +128,7 @@ pub struct CandidateParams<'a> {
 
 /// What a verb writes of tasks.
 #[derive(Clone, Debug, Default)]
-pub struct Rows<'a> {
+pub struct Rows {
     /// Owners in order, each with its tenant, whose heads move by one: the tasks get the new head of theirs. None = the tasks
     /// keep theirs.
     pub owners: Vec<(String, String)>,
@@ -139,12 +139,12 @@ pub struct Rows<'a> {
     /// Others that have changed.
     pub changed: Vec<Task>,
     /// Documents to store.
-    pub documents: &'a [Document],
+    pub documents: Vec<Document>,
     /// Entries of timelines.
-    pub events: &'a [TimelineEvent],
+    pub events: Vec<TimelineEvent>,
 }
 
-impl Rows<'_> {
+impl Rows {
     /// Gives each task the head of its owner, who has that place among the owners.
     pub fn set_heads(&mut self, of: impl Fn(usize) -> Head) {
         for task in self.fresh.iter_mut().chain(&mut self.advanced).chain(&mut self.changed) {
@@ -178,7 +178,7 @@ pub trait Tx: Send {
         self.update(tasks).await
     }
     /// All that a verb writes of tasks, at once where a database can; the tasks are as they were written then.
-    async fn write(&mut self, rows: &mut Rows<'_>) -> Result<()> {
+    async fn write(&mut self, rows: &mut Rows) -> Result<()> {
         if !rows.owners.is_empty() {
             let heads = self.bump_heads(&rows.owners, false).await?;
             rows.set_heads(|n| heads[n]);
@@ -194,10 +194,10 @@ pub trait Tx: Send {
             self.update(&rows.changed).await?;
         }
         if !rows.documents.is_empty() {
-            self.put_documents(rows.documents).await?;
+            self.put_documents(&rows.documents).await?;
         }
         if !rows.events.is_empty() {
-            self.append_events(rows.events).await?;
+            self.append_events(&rows.events).await?;
         }
         Ok(())
     }
@@ -292,4 +292,10 @@ pub trait Tx: Send {
 
     /// Makes it all true.
     async fn commit(self: Box<Self>) -> Result<()>;
+    /// [`Self::write`] and [`Self::commit`]: by one question to a database, where a transaction that begins late has asked
+    /// nothing else. `Conflict` where it took tasks for what they are not any more; nothing has happened then.
+    async fn write_and_commit(mut self: Box<Self>, rows: &mut Rows) -> Result<()> {
+        self.write(rows).await?;
+        self.commit().await
+    }
 }

@@ -51,9 +51,9 @@ pub async fn commit(
         let claimed = claims.ids().iter().filter_map(|id| Some((*id, next?.lease_ms)));
         count_leases_anew(tx.as_mut(), &mut work, go_on(items, &ends).chain(claimed)).await?;
     }
-    let (changes, mut tasks) = work.finish(tx.as_mut()).await?;
+    let ready = work.ready(tx.as_mut()).await?;
     store_point!(if items.iter().any(|i| i.end.is_done()) { "finish.before" } else { "checkpoint.before" });
-    tx.commit().await?;
+    let (changes, mut tasks) = ready.commit(tx).await?;
     store_point!(if items.iter().any(|i| i.end.is_done()) { "finish.after" } else { "checkpoint.after" });
     let committed = ends.into_iter().map(|end| end.answer(&tasks)).collect();
     Ok(Written { answer: (committed, claims.answer(&mut tasks)), changes })

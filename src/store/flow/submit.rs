@@ -44,9 +44,9 @@ pub async fn submit(mut tx: Box<dyn Tx>, items: &[Submit], again: bool) -> Resul
         answers.push(placing.place(tx.as_mut(), &mut work, item).await?);
     }
     placing.give(tx.as_mut()).await?;
-    let (changes, tasks) = work.finish(tx.as_mut()).await?;
+    let ready = work.ready(tx.as_mut()).await?;
     store_point!("submit.before");
-    tx.commit().await?;
+    let (changes, tasks) = ready.commit(tx).await?;
     store_point!("submit.after");
     let boxed = |id: &TaskId| Box::new(tasks[id].clone());
     let answer = answers

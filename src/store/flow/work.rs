@@ -258,49 +258,69 @@ impl Work {
         Ok(found.into_iter().take(GATES_AT_ONCE).map(|t| t.id).collect())
     }
 
-    /// Opens gates, moves revisions and heads, and writes everything. Answers what changed.
-    pub async fn finish(mut self, tx: &mut dyn Tx) -> Result<(Vec<Change>, BTreeMap<TaskId, Task>)> {
+    /// Opens gates, moves revisions, and writes everything. Answers what changed.
+    pub async fn finish(self, tx: &mut dyn Tx) -> Result<(Vec<Change>, BTreeMap<TaskId, Task>)> {
+        let mut ready = self.ready(tx).await?;
+        tx.write(&mut ready.rows).await?;
+        Ok(ready.written())
+    }
+
+    /// Opens gates and moves revisions: all that is left to do is to write.
+    pub async fn ready(mut self, tx: &mut dyn Tx) -> Result<Ready> {
         // Whoever gets a slot now may belong to somebody else: who freed it is nothing of that one's timeline.
         (self.step.actor, self.step.node) = (None, None);
         self.tell_parents(tx).await?;
         self.open_gates(tx).await?;
         let now = self.step.now;
         let mut owners: BTreeSet<(String, String)> = BTreeSet::new();
-        for entry in self.tasks.values_mut().filter(|e| e.before.as_ref() != Some(&e.task)) {
-            entry.task.revision = entry.task.revision.next();
-            entry.task.updated_at = now;
-            owners.insert((entry.task.tenant.clone(), entry.task.owner.clone()));
-        }
-        let (mut fresh, mut advanced, mut changed) = (Vec::new(), Vec::new(), Vec::new());
-        let mut tasks = BTreeMap::new();
-        let mut drawn = Vec::new();
-        for (id, Entry { before, task }) in std::mem::take(&mut self.tasks) {
+        let (mut rows, mut same, mut drawn) = (Rows::default(), BTreeMap::new(), Vec::new());
+        for (id, Entry { before, mut task }) in self.tasks {
             if before.as_ref() == Some(&task) {
-                tasks.insert(id, task);
+                same.insert(id, task);
                 continue;
             }
+            task.revision = task.revision.next();
+            task.updated_at = now;
+            owners.insert((task.tenant.clone(), task.owner.clone()));
             if let Some(due) = before.as_ref().and_then(|before| due(before, &task, now)) {
                 drawn.push((due, task.clone()));
             }
             match &before {
-                None => fresh.push(task),
-                Some(before) if only_advanced(before, &task) => advanced.push(task),
-                Some(_) => changed.push(task),
+                None => rows.fresh.push(task),
+                Some(before) if only_advanced(before, &task) => rows.advanced.push(task),
+                Some(_) => rows.changed.push(task),
             }
         }
-        // The rows of heads are what transactions wait for that have nothing else in common, so they are taken late.
-        let owners = owners.into_iter().collect();
-        let (documents, events) = (&self.documents, &self.step.events);
-        let mut rows = Rows { owners, fresh, advanced, changed, documents, events };
-        tx.write(&mut rows).await?;
         draw(tx, now, &drawn).await?;
-        let written = rows.fresh.into_iter().chain(rows.advanced).chain(rows.changed);
-        let mut changes = Vec::new();
-        for task in written {
+        // The rows of heads are what transactions wait for that have nothing else in common, so they are taken last.
+        rows.owners = owners.into_iter().collect();
+        (rows.documents, rows.events) = (self.documents, self.step.events);
+        Ok(Ready { rows, same })
+    }
+}
+
+/// What a transaction has decided.
+pub(super) struct Ready {
+    rows: Rows,
+    /// What it has looked at and left as it is.
+    same: BTreeMap<TaskId, Task>,
+}
+
+impl Ready {
+    /// Writes it, and makes it true.
+    pub async fn commit(mut self, tx: Box<dyn Tx>) -> Result<(Vec<Change>, BTreeMap<TaskId, Task>)> {
+        tx.write_and_commit(&mut self.rows).await?;
+        Ok(self.written())
+    }
+
+    /// What changed, and all tasks as they are now.
+    fn written(self) -> (Vec<Change>, BTreeMap<TaskId, Task>) {
+        let (mut changes, mut tasks) = (Vec::new(), self.same);
+        for task in self.rows.fresh.into_iter().chain(self.rows.advanced).chain(self.rows.changed) {
             tasks.insert(task.id, task.clone());
             changes.push(Change::Task(Box::new(task)));
         }
-        Ok((changes, tasks))
+        (changes, tasks)
     }
 }
 

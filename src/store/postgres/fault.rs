@@ -25,6 +25,14 @@ pub(super) fn at_begin(e: sqlx::Error) -> StoreError {
     }
 }
 
+/// The same for what we write of our own, where only an id can be taken: it was written before, or at the same time.
+pub(super) fn of_write(e: sqlx::Error) -> StoreError {
+    match &e {
+        sqlx::Error::Database(d) if d.is_unique_violation() => StoreError::Conflict("the id of a task is taken".into()),
+        _ => fault(e),
+    }
+}
+
 /// Whether a fault says that the server takes no writes: a connection to another one may.
 pub(super) fn takes_no_writes(e: &sqlx::Error) -> bool {
     matches!(e, sqlx::Error::Database(d) if matches!(d.code().as_deref(), Some("0A000" | "25006")))

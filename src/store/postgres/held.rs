@@ -47,10 +47,22 @@ impl Held {
         outdated.answer(question(self.connection())).await
     }
 
-    async fn begin(&mut self, how: &'static str) -> Result<Option<PgRow>, Error> {
+    /// Begins a transaction by these statements; with their row, if they have one. A server that takes no writes outdates what is
+    /// connected.
+    pub(super) async fn begin(&mut self, how: &'static str) -> super::Result<Option<PgRow>> {
         // An answer that nobody waited for may have begun one all the same.
         self.open = true;
-        self.ask(|connection| sqlx::raw_sql(how).fetch_optional(connection)).await
+        let begun = self.ask(|connection| sqlx::raw_sql(how).fetch_optional(connection)).await;
+        begun.map_err(|e| self.refused(e, super::at_begin))
+    }
+
+    /// A fault of what writes, in our words.
+    pub(super) fn refused(&self, e: Error, words: fn(Error) -> super::StoreError) -> super::StoreError {
+        if super::takes_no_writes(&e) {
+            self.outdated.note();
+            return super::at_begin(e);
+        }
+        words(e)
     }
 
     /// Makes what was written since its begin last.
@@ -62,30 +74,15 @@ impl Held {
 }
 
 impl Held {
-    /// Takes one out of a pool and begins a transaction by these statements; with their row, if they have one. A server that
-    /// takes no writes outdates what is connected.
-    pub(super) async fn begun(
-        pool: &PgPool,
-        outdated: &Arc<Outdated>,
-        how: &'static str,
-    ) -> super::Result<(Self, Option<PgRow>)> {
-        let mut held = Self::of(pool, outdated).await.map_err(super::fault)?;
-        let row = held.begin(how).await.map_err(|e| {
-            if super::takes_no_writes(&e) {
-                outdated.note();
-            }
-            super::at_begin(e)
-        })?;
-        Ok((held, row))
-    }
-
-    /// The same for a writing transaction.
+    /// Takes a connection out of a pool and begins a writing transaction on it.
     pub(in crate::store) async fn writing(
         pool: &PgPool,
         outdated: &Arc<Outdated>,
         options: &super::PostgresOptions,
     ) -> super::Result<Self> {
-        Ok(Self::begun(pool, outdated, options.begin()).await?.0)
+        let mut held = Self::of(pool, outdated).await.map_err(super::fault)?;
+        held.begin(options.begin()).await?;
+        Ok(held)
     }
 }
 

@@ -25,10 +25,10 @@ use super::migrate::{self, Migrations};
 use super::relational::SqlStore;
 use super::relational::cells::Cells;
 use super::relational::driver::{Driver, Session, owner_names};
-use super::sql::{Batched, POSTGRES, POSTGRES_LOCKS, Statements, together};
+use super::sql::{Batched, Beside, KNOWN, POSTGRES, POSTGRES_LOCKS, Statements, together};
 use super::tx::SlotKey;
 use super::value::{Batch, Value};
-use super::{Capabilities, Result, Still};
+use super::{Capabilities, Result, Still, StoreError};
 use crate::core::effect::{Effect, SqlValue};
 use crate::core::ids::TaskId;
 use crate::core::time::Millis;
@@ -36,7 +36,7 @@ use crate::store::value::values as bind;
 use async_trait::async_trait;
 use connect::Clock;
 pub(super) use fault::fault;
-use fault::{at_begin, takes_no_writes};
+use fault::{at_begin, of_write, takes_no_writes};
 pub(super) use held::Held;
 pub(super) use outdated::Outdated;
 use sqlx::postgres::{PgArguments, PgPool, PgRow};
@@ -53,6 +53,7 @@ pub struct PostgresDriver {
     pool: PgPool,
     outdated: Arc<Outdated>,
     options: PostgresOptions,
+    clock: Clock,
 }
 
 impl PostgresStore {
@@ -78,7 +79,12 @@ impl PostgresDriver {
     /// A pool that connects as it is needed.
     pub(super) fn new(options: &PostgresOptions) -> Result<Self> {
         let outdated = Arc::<Outdated>::default();
-        Ok(Self { pool: options.pool_of(outdated.clone())?, outdated, options: options.clone() })
+        Ok(Self {
+            pool: options.pool_of(outdated.clone())?,
+            outdated,
+            clock: options.clock(),
+            options: options.clone(),
+        })
     }
 
     /// A connection for a single question.
@@ -86,10 +92,16 @@ impl PostgresDriver {
         Held::of(&self.pool, &self.outdated).await.map_err(fault)
     }
 
-    async fn begin_by(&self, how: &'static str) -> Result<PostgresSession> {
-        let (held, row) = Held::begun(&self.pool, &self.outdated, how).await?;
-        let began_at = row.map(|row| row.try_get(0)).transpose().map_err(fault)?;
-        Ok(PostgresSession { held, clock: self.options.clock(), keeps: !self.options.pooled, began_at })
+    /// A transaction that is begun so with the first question.
+    async fn late(&self, how: &'static str) -> Result<PostgresSession> {
+        let (clock, keeps) = (self.clock.clone(), !self.options.pooled);
+        Ok(PostgresSession { held: self.held().await?, clock, keeps, late: Some(how), rests_on: None, began_at: None })
+    }
+
+    async fn begun(&self, how: &'static str) -> Result<PostgresSession> {
+        let mut session = self.late(how).await?;
+        session.begin().await?;
+        Ok(session)
     }
 }
 
@@ -99,40 +111,97 @@ pub struct PostgresSession {
     clock: Clock,
     /// Whether statements stay prepared.
     keeps: bool,
+    /// How it begins, as long as nothing was asked.
+    late: Option<&'static str>,
+    /// Marks of tasks that are to be looked at with the next question.
+    rests_on: Option<Batch>,
     /// The server's time, as long as nothing was asked since the begin.
     began_at: Option<i64>,
 }
 
 impl PostgresSession {
+    /// Begins it, if that was not done yet, and looks at what it rests on.
+    async fn begin(&mut self) -> Result<()> {
+        if let Some(how) = self.late.take() {
+            let row = self.held.begin(how).await?;
+            self.began_at = row.map(|row| row.try_get(0)).transpose().map_err(fault)?;
+        }
+        if let Some(marks) = self.rests_on.take() {
+            let count = marks.rows();
+            if self.ask(KNOWN.whole(), vec![marks.into()]).await?.len() < count {
+                return Err(another_version());
+            }
+        }
+        Ok(())
+    }
+
+    async fn ask(&mut self, sql: &'static str, values: Vec<Value>) -> Result<Vec<PgRow>> {
+        let question = self.statement(sql, values);
+        self.held.ask(|connection| question.fetch_all(connection)).await.map_err(fault)
+    }
+
     fn statement(&mut self, sql: &'static str, values: Vec<Value>) -> Query<'static, Postgres, PgArguments> {
         self.began_at = None;
         sqlx::query_with(sql, values::bound(values)).persistent(self.keeps)
     }
+
+    /// Runs batched statements as one, on what it rests on.
+    async fn together(
+        &mut self,
+        owners: &[(String, String)],
+        marks: Option<Batch>,
+        writes: Vec<(&'static Batched, Batch)>,
+    ) -> Result<(Vec<i64>, Vec<u64>)> {
+        let (statements, batches): (Vec<_>, Vec<_>) = writes.into_iter().unzip();
+        let beside = Beside { moves: !owners.is_empty(), rests: marks.is_some() };
+        let count = marks.as_ref().map(|marks| marks.rows() as i64);
+        let moved = beside.moves.then(|| owner_names(owners));
+        let batches = moved.into_iter().chain(marks).chain(batches);
+        let bound = values::bound(batches.map(Value::from).collect());
+        self.began_at = None;
+        // Its text depends on which statements they are, so there are few of them.
+        let question = sqlx::query_with(AssertSqlSafe(together(beside, &statements)), bound).persistent(self.keeps);
+        let asked = self.held.ask(|connection| question.fetch_one(connection)).await;
+        let row = asked.map_err(|e| self.held.refused(e, of_write))?;
+        let first = usize::from(beside.moves);
+        if count.is_some() && row.try_get::<Option<i64>, _>(first).map_err(fault)? != count {
+            return Err(another_version());
+        }
+        let heads = if beside.moves { row.try_get(0).map_err(fault)? } else { Vec::new() };
+        let touched = |n| Ok(row.try_get::<i64, _>(n).map_err(fault)?.unsigned_abs());
+        Ok((heads, (first + usize::from(beside.rests)..row.len()).map(touched).collect::<Result<_>>()?))
+    }
+}
+
+fn another_version() -> StoreError {
+    StoreError::Conflict("a task was changed since this node has written it".into())
 }
 
 #[async_trait]
 impl Session for PostgresSession {
     type Row = Cells<PgRow>;
+    const MOVES_HEADS: bool = true;
 
     async fn now(&mut self) -> Result<Millis> {
-        if let Some(held) = self.clock.held() {
-            return Ok(held);
+        if let Some(now) = self.late.and_then(|_| self.clock.reckoned()).or_else(|| self.clock.held()) {
+            return Ok(now);
         }
+        self.begin().await?;
         if let Some(began_at) = self.began_at.take() {
-            return Ok(self.clock.shifted(began_at));
+            return Ok(self.clock.hears(began_at));
         }
-        let question = self.statement(&POSTGRES.now, bind![]);
-        let row = self.held.ask(|connection| question.fetch_one(connection)).await.map_err(fault)?;
-        Ok(self.clock.shifted(row.try_get(0).map_err(fault)?))
+        let rows = self.ask(&POSTGRES.now, bind![]).await?;
+        let told = rows.first().ok_or(StoreError::NotFound)?;
+        Ok(self.clock.hears(told.try_get(0).map_err(fault)?))
     }
 
     async fn rows(&mut self, sql: &'static str, values: Vec<Value>) -> Result<Vec<Cells<PgRow>>> {
-        let question = self.statement(sql, values);
-        let rows = self.held.ask(|connection| question.fetch_all(connection)).await.map_err(fault)?;
-        Ok(Cells::of(rows, fault))
+        self.begin().await?;
+        Ok(Cells::of(self.ask(sql, values).await?, fault))
     }
 
     async fn run(&mut self, sql: &'static str, values: Vec<Value>) -> Result<u64> {
+        self.begin().await?;
         let question = self.statement(sql, values);
         let done = self.held.ask(|connection| question.execute(connection)).await.map_err(fault)?;
         Ok(done.rows_affected())
@@ -140,36 +209,54 @@ impl Session for PostgresSession {
 
     async fn write(&mut self, statement: &'static Batched, batch: Batch) -> Result<u64> {
         // Without a row there are no columns to bind.
-        if batch.rows() == 0 { Ok(0) } else { self.run(statement.whole(), vec![batch.into()]).await }
+        if batch.rows() == 0 {
+            return Ok(0);
+        }
+        self.begin().await?;
+        let question = self.statement(statement.whole(), vec![batch.into()]);
+        let done = self.held.ask(|connection| question.execute(connection)).await.map_err(of_write)?;
+        Ok(done.rows_affected())
     }
-
-    const MOVES_HEADS: bool = true;
 
     async fn write_all(
         &mut self,
         owners: &[(String, String)],
         mut writes: Vec<(&'static Batched, Batch)>,
     ) -> Result<(Vec<i64>, Vec<u64>)> {
+        self.begin().await?;
         if writes.len() < 2 && owners.is_empty() {
             let Some((statement, batch)) = writes.pop() else { return Ok((Vec::new(), Vec::new())) };
             return Ok((Vec::new(), vec![self.write(statement, batch).await?]));
         }
-        let (statements, batches): (Vec<_>, Vec<_>) = writes.into_iter().unzip();
-        let moves = (!owners.is_empty()).then_some(POSTGRES.bump_heads.as_str());
-        let mut values = if moves.is_some() { bind![owner_names(owners), 0_i64] } else { Vec::new() };
-        values.extend(batches.into_iter().map(Value::from));
-        self.began_at = None;
-        // Its text depends on which statements they are, so there are few of them.
-        let text = AssertSqlSafe(together(moves, &statements));
-        let question = sqlx::query_with(text, values::bound(values)).persistent(self.keeps);
-        let row = self.held.ask(|connection| question.fetch_one(connection)).await.map_err(fault)?;
-        let heads: Vec<i64> = moves.map_or(Ok(Vec::new()), |_| row.try_get(0)).map_err(fault)?;
-        let counts = usize::from(moves.is_some())..row.len();
-        let count = |n| Ok(row.try_get::<i64, _>(n).map_err(fault)?.unsigned_abs());
-        Ok((heads, counts.map(count).collect::<Result<_>>()?))
+        self.together(owners, None, writes).await
+    }
+
+    fn is_late(&self) -> bool {
+        self.late.is_some()
+    }
+
+    fn rests_on(&mut self, marks: Batch) -> bool {
+        let free = self.late.is_some() && self.rests_on.is_none();
+        if free {
+            self.rests_on = Some(marks);
+        }
+        free
+    }
+
+    async fn write_alone(
+        &mut self,
+        owners: &[(String, String)],
+        writes: Vec<(&'static Batched, Batch)>,
+    ) -> Result<(Vec<i64>, Vec<u64>)> {
+        let marks = self.rests_on.take();
+        if marks.is_none() && writes.is_empty() {
+            return Ok((Vec::new(), Vec::new()));
+        }
+        self.together(owners, marks, writes).await
     }
 
     async fn effects(&mut self, effects: &[Effect]) -> Result<()> {
+        self.begin().await?;
         for effect in effects {
             for row in &effect.rows {
                 let (sql, values) = values::of_business(effect.sql, row);
@@ -199,8 +286,11 @@ impl Session for PostgresSession {
         rows.into_iter().map(values::pair).collect()
     }
 
-    async fn commit(self) -> Result<()> {
-        self.held.commit().await.map_err(fault)
+    async fn commit(mut self) -> Result<()> {
+        if self.rests_on.is_some() {
+            self.begin().await?;
+        }
+        if self.late.is_some() { Ok(()) } else { self.held.commit().await.map_err(fault) }
     }
 }
 
@@ -226,22 +316,27 @@ impl Driver for PostgresDriver {
         }
         let question = sqlx::query(POSTGRES.now.as_str());
         let row = self.held().await?.ask(|connection| question.fetch_one(connection)).await.map_err(fault)?;
-        let clock = self.options.clock();
-        Ok(clock.held().unwrap_or(clock.shifted(row.try_get(0).map_err(fault)?)))
+        let told = self.clock.hears(row.try_get(0).map_err(fault)?);
+        Ok(self.clock.held().unwrap_or(told))
     }
 
     async fn begin(&self) -> Result<PostgresSession> {
-        self.begin_by(self.options.begin()).await
+        self.begun(self.options.begin()).await
+    }
+
+    async fn begin_late(&self) -> Result<PostgresSession> {
+        // Behind a pooler a statement has to be part of a transaction.
+        if self.options.pooled { self.begin().await } else { self.late(self.options.begin()).await }
     }
 
     async fn begin_logs(&self) -> Result<PostgresSession> {
-        let mut session = self.begin_by(self.options.begin()).await?;
+        let mut session = self.begun(self.options.begin()).await?;
         session.run(&POSTGRES_LOCKS.begin_logs, bind![]).await?;
         Ok(session)
     }
 
     async fn look(&self) -> Result<PostgresSession> {
-        self.begin_by(self.options.look()).await
+        self.begun(self.options.look()).await
     }
 
     async fn rows(&self, sql: &'static str, values: Vec<Value>) -> Result<Vec<Cells<PgRow>>> {

@@ -13,7 +13,7 @@ use async_trait::async_trait;
 
 /// A transaction. Dropping it rolls it back.
 #[async_trait]
-pub trait Session: Send {
+pub trait Session: Send + Sized {
     /// A row of an answer.
     type Row: Columns + Send;
 
@@ -40,6 +40,24 @@ pub trait Session: Send {
             touched.push(self.write(statement, batch).await?);
         }
         Ok((Vec::new(), touched))
+    }
+    /// Whether nothing was asked yet, so that what is written next can be all.
+    fn is_late(&self) -> bool {
+        false
+    }
+    /// Of one that is late, once: what it goes on with rests on tasks with these marks ([`super::recall::marks_of`]). With the
+    /// next question they are locked, and it is `Conflict` where one is another version, or locked by somebody else. Whether it
+    /// will be done.
+    fn rests_on(&mut self, _marks: Batch) -> bool {
+        false
+    }
+    /// Of one that is late: [`Self::write_all`] and [`Self::commit`] in one question.
+    async fn write_alone(
+        &mut self,
+        owners: &[(String, String)],
+        writes: Vec<(&'static Batched, Batch)>,
+    ) -> Result<(Vec<i64>, Vec<u64>)> {
+        self.write_all(owners, writes).await
     }
     /// Runs statements on business tables one after the other, each with its rows.
     async fn effects(&mut self, effects: &[Effect]) -> Result<()>;
@@ -75,6 +93,10 @@ pub trait Driver: Send + Sync + 'static {
     async fn now(&self) -> Result<Millis>;
     /// Begins a writing transaction.
     async fn begin(&self) -> Result<Self::Session>;
+    /// Begins a writing transaction that is likely to be written without another question.
+    async fn begin_late(&self) -> Result<Self::Session> {
+        self.begin().await
+    }
     /// Begins a writing transaction on task logs: the only one of its kind, and one whose commit need not survive a power
     /// loss.
     async fn begin_logs(&self) -> Result<Self::Session> {

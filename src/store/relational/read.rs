@@ -105,6 +105,10 @@ impl<D: Driver> Store for SqlStore<D> {
         Ok(Box::new(SqlTx::new(self.driver.begin().await?, self.driver.statements(), self.recall.clone())))
     }
 
+    async fn begin_late(&self) -> Result<Box<dyn Tx>> {
+        Ok(Box::new(SqlTx::new(self.driver.begin_late().await?, self.driver.statements(), self.recall.clone())))
+    }
+
     async fn tasks(&self, reach: &Reach, ids: &[TaskId]) -> Result<Vec<Task>> {
         let mut found = shown(self.driver.rows(&self.driver.statements().tasks_by_id, values![ids]).await?)?;
         found.retain(|t| reach.holds(t));

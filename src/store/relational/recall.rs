@@ -2,13 +2,15 @@
 //! has just done so.
 //!
 //! Never the truth. Whoever takes a task from here has locked its row and seen by its [`Marks`] that nobody else has changed
-//! it since; where they differ, the row is read. So it may hold what is old, and what another node has taken over.
+//! it since, or has that looked at in the statement that writes; where they differ, the row is read. So it may hold what is
+//! old, and what another node has taken over.
 //!
 //! Holds tasks with a lease only, at most [`MOST`] of them.
 
 use super::super::Result;
 use super::super::row::{Columns, corrupt, task_id};
 use super::super::tx::SlotKey;
+use super::super::value::Batch;
 use crate::core::ids::TaskId;
 use crate::core::task::Task;
 use crate::core::time::Millis;
@@ -53,9 +55,19 @@ impl Marks {
     }
 
     fn are_of(&self, task: &Task) -> bool {
-        let numbers = [task.revision.0, task.head.0, task.fencing_token.0, task.updated_at.0];
-        self.state == task.state.as_str() && self.numbers == numbers.map(Some)
+        self.state == task.state.as_str() && self.numbers == numbers_of(task).map(Some)
     }
+}
+
+fn numbers_of(task: &Task) -> [i64; 4] {
+    [task.revision.0, task.head.0, task.fencing_token.0, task.updated_at.0]
+}
+
+/// The marks of a task as columns, without the end of its lease, which a renewal moves and nothing is decided on.
+pub(super) fn marks_of(task: &Task, to: &mut Batch) {
+    to.text(Some(&task.id.to_string()));
+    to.text(Some(task.state.as_str()));
+    numbers_of(task).into_iter().for_each(|number| to.int(Some(number)));
 }
 
 impl Recall {
@@ -77,6 +89,12 @@ impl Recall {
     /// These tenants wait.
     pub fn remember_tenants(&self, tenants: &[String]) {
         *self.tenants_noted() = (tenants.to_vec(), if tenants.is_empty() { 0 } else { TENANTS_HOLD });
+    }
+
+    /// All of these as this process has written them, if all are known.
+    pub fn all(&self, ids: &[TaskId]) -> Option<Vec<Task>> {
+        let tasks = self.tasks();
+        ids.iter().map(|id| tasks.get(id).cloned()).collect()
     }
 
     /// Whether any of these is known.

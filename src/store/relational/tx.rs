@@ -3,14 +3,14 @@
 mod family;
 
 use super::super::row::{self, Columns};
-use super::super::sql::{Statements, like};
+use super::super::sql::{Batched, Statements, like};
 use super::super::tx::{
     CandidateParams, Document, DocumentKind, KeyName, KeyRow, Kin, PackGate, Rows, SlotKey, Tx, Under,
 };
 use super::super::value::{self, Batch, values};
 use super::super::{Mark, MarkParams, PackRow, RenewLent, RenewParams, Renewed, Result, StoreError};
 use super::driver::{Session, owner_names};
-use super::recall::{Marks, Recall};
+use super::recall::{Marks, Recall, marks_of};
 use super::rows::{documents, key_row, no_documents, pack_row, points, renewed, task_ids, understood, usual};
 use crate::core::concurrency::KeyUse;
 use crate::core::effect::Effect;
@@ -47,6 +47,44 @@ impl<S: Session> SqlTx<S> {
         }
     }
 
+    /// What is to be run so that this is written. Where heads move with it, the tasks name the place of their owner meanwhile.
+    fn writes(&self, rows: &mut Rows) -> Writes {
+        if S::MOVES_HEADS {
+            rows.set_heads(|n| Head(n as i64 + 1));
+        }
+        let s = self.statements;
+        // One statement cannot write a row twice: of two bodies of one document, the later one counts.
+        let documents: BTreeMap<_, _> = rows.documents.iter().map(|d| ((d.task, d.kind), &d.body)).collect();
+        let writes = [
+            (&s.insert_tasks, Batch::of(&rows.fresh, row::encode_new), true),
+            (&s.advance_tasks, Batch::of(&rows.advanced, row::encode_advanced), false),
+            (&s.update_tasks, Batch::of(&rows.changed, row::encode_changed), false),
+            (&s.put_documents, Batch::of(documents, document_columns), false),
+            (&s.append_events, Batch::of(&rows.events, row::encode_event), true),
+        ];
+        let writes: Vec<_> = writes.into_iter().filter(|(_, batch, _)| batch.rows() > 0).collect();
+        let least = |(_, batch, all): &(_, Batch, bool)| if *all { batch.rows() as u64 } else { 0 };
+        Writes {
+            least: writes.iter().map(least).collect(),
+            statements: writes.into_iter().map(|(statement, batch, _)| (statement, batch)).collect(),
+        }
+    }
+
+    /// Takes over what was written, and notes it for the commit.
+    fn wrote(&mut self, rows: &mut Rows, least: &[u64], (heads, touched): (Vec<i64>, Vec<u64>)) -> Result<()> {
+        if touched.iter().zip(least).any(|(touched, least)| touched < least) {
+            return Err(StoreError::Conflict("the id of a task is taken".into()));
+        }
+        if S::MOVES_HEADS {
+            let heads = Some(heads).filter(|heads| heads.len() == rows.owners.len());
+            let heads = heads.ok_or_else(|| row::corrupt("head"))?;
+            rows.set_heads(|n| Head(heads[n]));
+        }
+        self.note(&rows.advanced);
+        self.note(&rows.changed);
+        Ok(())
+    }
+
     /// Tasks of which some are known: all are locked in one order, and those that are as this process has written them are
     /// not read.
     async fn load_known(&mut self, ids: &[TaskId]) -> Result<Vec<Task>> {
@@ -65,6 +103,12 @@ impl<S: Session> SqlTx<S> {
         }
         Ok(loaded)
     }
+}
+
+/// Batched statements, and how many rows each of them touches at least: new rows must not have been there already.
+struct Writes {
+    statements: Vec<(&'static Batched, Batch)>,
+    least: Vec<u64>,
 }
 
 fn name_columns(name: &KeyName, to: &mut Batch) {
@@ -94,6 +138,12 @@ impl<S: Session> Tx for SqlTx<S> {
     }
 
     async fn load(&mut self, ids: &[TaskId]) -> Result<Vec<Task>> {
+        if self.session.is_late()
+            && let Some(tasks) = self.recall.all(ids)
+            && self.session.rests_on(Batch::of(&tasks, marks_of))
+        {
+            return Ok(tasks);
+        }
         if self.recall.knows_one_of(ids) {
             return self.load_known(ids).await;
         }
@@ -116,38 +166,14 @@ impl<S: Session> Tx for SqlTx<S> {
         self.write(&mut Rows { changed: tasks.to_vec(), ..Rows::default() }).await
     }
 
-    async fn write(&mut self, rows: &mut Rows<'_>) -> Result<()> {
+    async fn write(&mut self, rows: &mut Rows) -> Result<()> {
         if !S::MOVES_HEADS && !rows.owners.is_empty() {
             let heads = self.bump_heads(&rows.owners, false).await?;
             rows.set_heads(|n| heads[n]);
-        } else {
-            rows.set_heads(|n| Head(n as i64 + 1));
         }
-        let s = self.statements;
-        // One statement cannot write a row twice: of two bodies of one document, the later one counts.
-        let documents: BTreeMap<_, _> = rows.documents.iter().map(|d| ((d.task, d.kind), &d.body)).collect();
-        let writes = [
-            (&s.insert_tasks, Batch::of(&rows.fresh, row::encode_new), true),
-            (&s.advance_tasks, Batch::of(&rows.advanced, row::encode_advanced), false),
-            (&s.update_tasks, Batch::of(&rows.changed, row::encode_changed), false),
-            (&s.put_documents, Batch::of(documents, document_columns), false),
-            (&s.append_events, Batch::of(rows.events, row::encode_event), true),
-        ];
-        let writes: Vec<_> = writes.into_iter().filter(|(_, batch, _)| batch.rows() > 0).collect();
-        // New rows that were there already.
-        let least: Vec<u64> = writes.iter().map(|(_, batch, all)| if *all { batch.rows() as u64 } else { 0 }).collect();
-        let writes = writes.into_iter().map(|(statement, batch, _)| (statement, batch)).collect();
-        let (heads, touched) = self.session.write_all(&rows.owners, writes).await?;
-        if touched.iter().zip(least).any(|(touched, least)| *touched < least) {
-            return Err(StoreError::Conflict("the id of a task is taken".into()));
-        }
-        if S::MOVES_HEADS && !rows.owners.is_empty() {
-            let heads = (heads.len() == rows.owners.len()).then_some(heads).ok_or_else(|| row::corrupt("head"))?;
-            rows.set_heads(|n| Head(heads[n]));
-        }
-        self.note(&rows.advanced);
-        self.note(&rows.changed);
-        Ok(())
+        let writes = self.writes(rows);
+        let written = self.session.write_all(&rows.owners, writes.statements).await?;
+        self.wrote(rows, &writes.least, written)
     }
 
     async fn remove(&mut self, ids: &[TaskId]) -> Result<()> {
@@ -166,7 +192,7 @@ impl<S: Session> Tx for SqlTx<S> {
     }
 
     async fn put_documents(&mut self, documents: &[Document]) -> Result<()> {
-        self.write(&mut Rows { documents, ..Rows::default() }).await
+        self.write(&mut Rows { documents: documents.to_vec(), ..Rows::default() }).await
     }
 
     async fn documents(&mut self, ids: &[TaskId]) -> Result<BTreeMap<TaskId, Documents>> {
@@ -179,7 +205,7 @@ impl<S: Session> Tx for SqlTx<S> {
     }
 
     async fn append_events(&mut self, events: &[TimelineEvent]) -> Result<()> {
-        self.write(&mut Rows { events, ..Rows::default() }).await
+        self.write(&mut Rows { events: events.to_vec(), ..Rows::default() }).await
     }
 
     async fn put_points(&mut self, points: &[(TaskId, Point)]) -> Result<()> {
@@ -420,6 +446,18 @@ impl<S: Session> Tx for SqlTx<S> {
         let Self { session, recall, under_way, at_rest, .. } = *self;
         session.commit().await?;
         recall.committed(under_way, &at_rest);
+        Ok(())
+    }
+
+    async fn write_and_commit(mut self: Box<Self>, rows: &mut Rows) -> Result<()> {
+        if !self.session.is_late() {
+            self.write(rows).await?;
+            return self.commit().await;
+        }
+        let writes = self.writes(rows);
+        let written = self.session.write_alone(&rows.owners, writes.statements).await?;
+        self.wrote(rows, &writes.least, written)?;
+        self.recall.committed(self.under_way, &self.at_rest);
         Ok(())
     }
 }
