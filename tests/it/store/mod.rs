@@ -20,6 +20,7 @@ mod pictures;
 mod races;
 mod reading;
 mod released;
+mod remembered;
 mod retention;
 mod silent_lines;
 mod slots;
