@@ -5,6 +5,7 @@
 //! file, a case in the store suite.
 
 mod lines;
+mod usual;
 
 use super::value::Batch;
 use super::value::Kind::{self, Int, Text};
@@ -16,6 +17,7 @@ use crate::core::progress::Progress;
 use crate::core::task::{Concurrency, Hold, RecordRef, Rows, State, StopRequest, Task, WaitReason};
 use crate::core::time::Millis;
 pub(crate) use lines::{EVENT_COLUMNS, POINT_COLUMNS, decode_event, decode_point, encode_event, encode_point};
+pub(crate) use usual::usual;
 
 /// The columns of a task, in the order in which statements name them. The first fifteen never change after the insert; the
 /// next ones change where somebody or something interferes, and the last [`OFTEN`] as a task goes its way.

@@ -4,9 +4,13 @@
 //! its own than the words of its [`Dialect`]. Marks that begin with `@` are filled from that, from the one list of columns
 //! ([`super::row::COLUMNS`]) and from enums, never from a request. A test prepares every statement on its database.
 
+mod batched;
+
 use super::row::{COLUMNS, DERIVED, EVENT_COLUMNS, FIXED, OFTEN, POINT_COLUMNS, given, kept};
 use super::value::Kind;
 use super::{ListParams, Reach, SortBy};
+pub use batched::Batched;
+pub(super) use batched::{Beside, KNOWN, plainly, together};
 use std::sync::LazyLock;
 
 /// The text of a statement: `common` for all databases, `own` for the one.
@@ -194,144 +198,6 @@ pub static POSTGRES_LOCKS: LazyLock<LockStatements> = LazyLock::new(|| LockState
     end_still: IN_POSTGRES.fill(text!(own "postgres" end_still)),
 });
 
-/// The most rows that one text of a statement over values takes, as a power of two; 64 tasks are 4,096 values of the 32,766
-/// that SQLite takes.
-const LARGEST_PART: u32 = 6;
-
-/// A statement over a batch of rows.
-#[derive(Debug)]
-pub struct Batched {
-    texts: Vec<String>,
-    /// Its text without the rows, and what their columns hold.
-    frame: String,
-    columns: Vec<Kind>,
-}
-
-impl Batched {
-    /// Values bound one by one: a text for each power of two, so that a few texts serve batches of any size and stay
-    /// prepared.
-    fn of_values(text: &str, columns: &[(&str, Kind)]) -> Self {
-        let row = format!("({})", vec!["?"; columns.len()].join(", "));
-        let rows = |count: usize| vec![row.as_str(); count].join(", ");
-        let text = heads_by(text, "");
-        let texts = (0..=LARGEST_PART).map(|power| text.replace("@rows", &rows(1 << power))).collect();
-        Self { texts, frame: text, columns: columns.iter().map(|(_, kind)| *kind).collect() }
-    }
-
-    /// An array a column: one text for all sizes.
-    fn of_arrays(text: &str, columns: &[(&str, Kind)]) -> Self {
-        let columns = columns.iter().map(|(_, kind)| *kind).collect();
-        let mut batched = Self { texts: Vec::new(), frame: text.to_owned(), columns };
-        batched.texts = vec![heads_by(&batched.over_arrays(1, None), "")];
-        batched
-    }
-
-    /// The text over arrays whose first one is the `$first` value of a statement, for as long as something holds.
-    fn over_arrays(&self, first: usize, only_if: Option<&str>) -> String {
-        let array = |(kind, n): (&Kind, usize)| match kind {
-            Kind::Text => format!("CAST(${n} AS TEXT[])"),
-            Kind::Int => format!("CAST(${n} AS BIGINT[])"),
-        };
-        let arrays = self.columns.iter().zip(first..).map(array).collect::<Vec<_>>().join(", ");
-        let names = (1..=self.columns.len()).map(|n| format!("column{n}")).collect::<Vec<_>>().join(", ");
-        let rows = format!("UNNEST({arrays}) AS v ({names})");
-        self.frame.replace(
-            "@rows",
-            &match only_if {
-                None => rows,
-                Some(holds) => format!("(SELECT v.* FROM {rows} WHERE {holds}) AS v"),
-            },
-        )
-    }
-
-    /// The texts over values that take so many rows together, each with the number that it takes, the largest first.
-    pub fn parts(&self, rows: usize) -> impl Iterator<Item = (usize, &str)> {
-        let mut left = rows;
-        std::iter::from_fn(move || {
-            let power = left.checked_ilog2()?.min(LARGEST_PART);
-            left -= 1 << power;
-            Some((1 << power, self.texts[power as usize].as_str()))
-        })
-    }
-
-    /// The text over arrays.
-    pub fn whole(&self) -> &str {
-        &self.texts[0]
-    }
-}
-
-/// A text with each `@head(place)` as `heads[place]`, or as the place itself where no heads are named: it is the head then.
-fn heads_by(text: &str, heads: &str) -> String {
-    let mut parts = text.split("@head(");
-    let mut filled = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let (place, rest) = part.split_once(')').expect("a mark of a catalogue's text is whole");
-        filled += &if heads.is_empty() { place.to_owned() } else { format!("{heads}[{place}]") };
-        filled += rest;
-    }
-    filled
-}
-
-/// What batched statements over arrays do beside writing.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Beside {
-    /// Moves the heads of owners, whose tenants and names are the first two values: the rows of tasks hold the place of their
-    /// owner among these in place of a head.
-    pub moves: bool,
-    /// Locks tasks by their marks, which are the next values, and writes nothing where one of them is another version or
-    /// locked by somebody else.
-    pub rests: bool,
-}
-
-/// Statements over arrays as one, which answers how many rows each of them touched; before these how many tasks were locked,
-/// and first the heads that moved. They are under way at the same time, so none may rest on another.
-pub(super) fn together(beside: Beside, statements: &[&Batched]) -> String {
-    const HEADS: &str = "(SELECT h.list FROM heads h)";
-    let (mut parts, mut answers, mut first) = (Vec::new(), Vec::new(), 1);
-    if beside.moves {
-        first += OWNER.len();
-    }
-    let mut only_if = None;
-    if beside.rests {
-        let known = KNOWN.over_arrays(first, None);
-        parts.push(format!("known AS MATERIALIZED ({known})"));
-        // In the order of locks: tasks, then heads.
-        only_if = Some(format!("(SELECT COUNT(*) FROM known) = cardinality(${first})"));
-        answers.push("(SELECT COUNT(*) FROM known)".to_owned());
-        first += MARKS.len();
-    }
-    if beside.moves {
-        let moves = MOVES.over_arrays(1, only_if.as_deref());
-        parts.push(format!("moved AS ({moves})"));
-        parts.push("heads AS (SELECT array_agg(m.head ORDER BY m.tenant, m.owner) AS list FROM moved m)".to_owned());
-        answers.insert(0, HEADS.to_owned());
-    }
-    for (n, statement) in statements.iter().enumerate() {
-        let written = statement.over_arrays(first, only_if.as_deref());
-        parts.push(format!("w{n} AS ({} RETURNING 1)", heads_by(&written, if beside.moves { HEADS } else { "" })));
-        answers.push(format!("(SELECT COUNT(*) FROM w{n})"));
-        first += statement.columns.len();
-    }
-    format!("WITH {} SELECT {}", parts.join(", "), answers.join(", "))
-}
-
-const OWNER: [(&str, Kind); 2] = [("tenant", Kind::Text), ("owner", Kind::Text)];
-const MARKS: [(&str, Kind); 6] = [
-    ("id", Kind::Text),
-    ("state", Kind::Text),
-    ("revision", Kind::Int),
-    ("head", Kind::Int),
-    ("fencing_token", Kind::Int),
-    ("updated_at", Kind::Int),
-];
-
-/// Moves heads, as part of another statement.
-static MOVES: LazyLock<Batched> =
-    LazyLock::new(|| Batched::of_arrays(&IN_POSTGRES.fill(text!(own "postgres" move_heads)), &OWNER));
-/// Locks tasks by their marks.
-pub(super) static KNOWN: LazyLock<Batched> =
-    LazyLock::new(|| Batched::of_arrays(&IN_POSTGRES.fill(text!(own "postgres" lock_known)), &MARKS));
-
 /// A statement once for each kind of reach. `$1 IS NULL OR tenant = $1` would keep a database from taking an index, so the
 /// condition is written for what is given; `$1` is the tenant and `$2` the owner in all of them.
 #[derive(Debug)]
@@ -496,20 +362,4 @@ pub(crate) fn like(text: &str) -> String {
     }
     pattern.push('%');
     pattern
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_parts_of_a_batch_take_each_of_its_rows_once() {
-        for rows in 0..=300 {
-            let parts: Vec<(usize, &str)> = SQLITE.append_events.parts(rows).collect();
-            assert_eq!(parts.iter().map(|(count, _)| count).sum::<usize>(), rows);
-            for (count, text) in parts {
-                assert_eq!(text.matches('?').count(), count * EVENT_COLUMNS.len());
-            }
-        }
-    }
 }

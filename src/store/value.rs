@@ -183,6 +183,17 @@ impl Batch {
         self.columns
     }
 
+    /// It without the columns that need not be there, if that is so of all that `leave` says something of; itself otherwise.
+    pub fn without(mut self, leave: impl Fn(usize, &Column) -> Option<bool>) -> Result<Self, Self> {
+        let verdicts: Vec<_> = self.columns.iter().enumerate().map(|(n, column)| leave(n, column)).collect();
+        if verdicts.contains(&Some(false)) {
+            return Err(self);
+        }
+        let mut verdicts = verdicts.into_iter();
+        self.columns.retain(|_| verdicts.next().is_some_and(|verdict| verdict.is_none()));
+        Ok(self)
+    }
+
     /// The columns, to take values out row by row.
     pub fn columns_mut(&mut self) -> &mut [Column] {
         &mut self.columns

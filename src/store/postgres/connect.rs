@@ -1,4 +1,4 @@
-//! How to reach a PostgreSQL database: its address, a pool, and the clock.
+//! How to reach a PostgreSQL database: its address, and a pool.
 //!
 //! Between a node and its server may stand a pooler that gives a connection to another client after each transaction. What a
 //! connection was started with is then not what a statement runs with, and a statement that was prepared is not where it is
@@ -8,16 +8,16 @@
 
 use super::super::sql::POSTGRES;
 use super::super::{Result, StoreError};
+use super::clock::Clock;
 use super::fault::{fault, refuses_settings};
 use super::outdated::Outdated;
 use super::sessions;
-use crate::core::time::Millis;
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
 use sqlx::{Connection as _, Row as _};
 use std::fmt;
-use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::atomic::AtomicI64;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 /// How long a verb waits for a connection before it is told that the database is away, unless said otherwise.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -114,7 +114,7 @@ impl PostgresOptions {
     }
 
     pub(super) fn clock(&self) -> Clock {
-        Clock { shift_ms: self.clock_shift_ms.clone(), held: self.clock_held, heard: Arc::default() }
+        Clock::new(self.clock_shift_ms.clone(), self.clock_held)
     }
 
     pub(super) fn connect(&self) -> Result<PgConnectOptions> {
@@ -181,48 +181,5 @@ impl PostgresOptions {
                 )
             });
         Ok(pool.connect_lazy_with(self.connect()?))
-    }
-}
-
-/// How long the server's time is reckoned on by our own clock, which may go a little faster or slower.
-const RECKONED: Duration = Duration::from_millis(500);
-
-/// The clock of the database server, which a test may move or hold.
-#[derive(Clone, Debug)]
-pub struct Clock {
-    shift_ms: Arc<AtomicI64>,
-    held: bool,
-    /// What the server said last, ms, and when it was heard.
-    heard: Arc<Mutex<Option<(Instant, i64)>>>,
-}
-
-impl Clock {
-    fn last_heard(&self) -> MutexGuard<'_, Option<(Instant, i64)>> {
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The instant at which it is held.
-    pub(super) fn held(&self) -> Option<Millis> {
-        self.held.then(|| self.shifted(0))
-    }
-
-    /// What the server says now, moved.
-    pub(super) fn hears(&self, server_ms: i64) -> Millis {
-        *self.last_heard() = Some((Instant::now(), server_ms));
-        self.shifted(server_ms)
-    }
-
-    /// The server's time without asking it, if it has told it a moment ago. Never ahead of it, but for how much faster our own
-    /// clock goes.
-    pub(super) fn reckoned(&self) -> Option<Millis> {
-        self.held().or_else(|| {
-            let (at, server_ms) = (*self.last_heard())?;
-            let passed = at.elapsed();
-            (passed < RECKONED).then(|| self.shifted(server_ms + passed.as_millis() as i64))
-        })
-    }
-
-    fn shifted(&self, server_ms: i64) -> Millis {
-        Millis(server_ms.saturating_add(self.shift_ms.load(Ordering::Relaxed)))
     }
 }

@@ -9,6 +9,7 @@
 //! asynchronous replication a failover can lose acknowledged commits.
 
 mod channel;
+mod clock;
 mod connect;
 mod fault;
 mod held;
@@ -25,7 +26,7 @@ use super::migrate::{self, Migrations};
 use super::relational::SqlStore;
 use super::relational::cells::Cells;
 use super::relational::driver::{Driver, Session, owner_names};
-use super::sql::{Batched, Beside, KNOWN, POSTGRES, POSTGRES_LOCKS, Statements, together};
+use super::sql::{Batched, Beside, KNOWN, POSTGRES, POSTGRES_LOCKS, Statements, plainly, together};
 use super::tx::SlotKey;
 use super::value::{Batch, Value};
 use super::{Capabilities, Result, Still, StoreError};
@@ -34,7 +35,7 @@ use crate::core::ids::TaskId;
 use crate::core::time::Millis;
 use crate::store::value::values as bind;
 use async_trait::async_trait;
-use connect::Clock;
+use clock::Clock;
 pub(super) use fault::fault;
 use fault::{at_begin, of_write, takes_no_writes};
 pub(super) use held::Held;
@@ -152,15 +153,15 @@ impl PostgresSession {
         marks: Option<Batch>,
         writes: Vec<(&'static Batched, Batch)>,
     ) -> Result<(Vec<i64>, Vec<u64>)> {
-        let (statements, batches): (Vec<_>, Vec<_>) = writes.into_iter().unzip();
+        let narrowed = writes.into_iter().map(|(statement, batch)| plainly(statement, batch));
+        let (statements, batches): (Vec<_>, Vec<_>) = narrowed.unzip();
         let beside = Beside { moves: !owners.is_empty(), rests: marks.is_some() };
         let count = marks.as_ref().map(|marks| marks.rows() as i64);
         let moved = beside.moves.then(|| owner_names(owners));
         let batches = moved.into_iter().chain(marks).chain(batches);
         let bound = values::bound(batches.map(Value::from).collect());
         self.began_at = None;
-        // Its text depends on which statements they are, so there are few of them.
-        let question = sqlx::query_with(AssertSqlSafe(together(beside, &statements)), bound).persistent(self.keeps);
+        let question = sqlx::query_with(together(beside, &statements), bound).persistent(self.keeps);
         let asked = self.held.ask(|connection| question.fetch_one(connection)).await;
         let row = asked.map_err(|e| self.held.refused(e, of_write))?;
         let first = usize::from(beside.moves);

@@ -50,6 +50,7 @@ const CLOCKS: &[(&str, &str)] = &[
         "the clock of a SQLite file is the machine's, and a statement that asks it costs time",
     ),
     ("src/store/beside.rs", "the age of what it keeps in memory"),
+    ("src/store/postgres/clock.rs", "the server's time is reckoned on for a moment after it was told"),
     ("src/store/postgres/outdated.rs", "the pool tells the age of a connection by the machine's clock"),
     ("src/engine/measure.rs", "how long something took, for the metrics alone"),
     ("src/web/measure.rs", "how long something took, for the metrics alone"),
