@@ -160,7 +160,8 @@ impl Look {
     }
 }
 
-/// Copies of tasks that have ended, so that there are so many; on a server they are counted too.
+/// Copies of tasks that have ended, so that there are so many; on a server they are counted too, and written back: laying them
+/// out is no part of the load.
 async fn fill(ground: &Ground, ended: usize) {
     match ground.database() {
         None => {
@@ -172,6 +173,7 @@ async fn fill(ground: &Ground, ended: usize) {
         Some(database) => {
             crowd::in_postgres(&mut database.connect().await, crowd::ENDED, ended).await;
             database.execute("VACUUM ANALYZE taskbell_tasks").await;
+            database.execute("CHECKPOINT").await;
         }
     }
 }

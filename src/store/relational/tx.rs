@@ -1,12 +1,11 @@
 //! The row-level steps over SQL, written once for all databases.
 
 mod family;
+mod writing;
 
 use super::super::row::{self, Columns};
-use super::super::sql::{Batched, Statements, like};
-use super::super::tx::{
-    CandidateParams, Document, DocumentKind, KeyName, KeyRow, Kin, PackGate, Rows, SlotKey, Tx, Under,
-};
+use super::super::sql::{Statements, like};
+use super::super::tx::{CandidateParams, Document, KeyName, KeyRow, Kin, PackGate, Rows, SlotKey, Tx, Under};
 use super::super::value::{self, Batch, values};
 use super::super::{Mark, MarkParams, PackRow, RenewLent, RenewParams, Renewed, Result, StoreError};
 use super::driver::{Session, owner_names};
@@ -40,51 +39,6 @@ impl<S: Session> SqlTx<S> {
         Self { session, statements, found: BTreeSet::new(), recall, under_way: Vec::new(), at_rest: Vec::new() }
     }
 
-    /// Notes for the commit what was written.
-    fn note(&mut self, tasks: &[Task]) {
-        for task in tasks {
-            if task.under_way() { self.under_way.push(task.clone()) } else { self.at_rest.push(task.id) }
-        }
-    }
-
-    /// What is to be run so that this is written. Where heads move with it, the tasks name the place of their owner meanwhile.
-    fn writes(&self, rows: &mut Rows) -> Writes {
-        if S::MOVES_HEADS {
-            rows.set_heads(|n| Head(n as i64 + 1));
-        }
-        let s = self.statements;
-        // One statement cannot write a row twice: of two bodies of one document, the later one counts.
-        let documents: BTreeMap<_, _> = rows.documents.iter().map(|d| ((d.task, d.kind), &d.body)).collect();
-        let writes = [
-            (&s.insert_tasks, Batch::of(&rows.fresh, row::encode_new), true),
-            (&s.advance_tasks, Batch::of(&rows.advanced, row::encode_advanced), false),
-            (&s.update_tasks, Batch::of(&rows.changed, row::encode_changed), false),
-            (&s.put_documents, Batch::of(documents, document_columns), false),
-            (&s.append_events, Batch::of(&rows.events, row::encode_event), true),
-        ];
-        let writes: Vec<_> = writes.into_iter().filter(|(_, batch, _)| batch.rows() > 0).collect();
-        let least = |(_, batch, all): &(_, Batch, bool)| if *all { batch.rows() as u64 } else { 0 };
-        Writes {
-            least: writes.iter().map(least).collect(),
-            statements: writes.into_iter().map(|(statement, batch, _)| (statement, batch)).collect(),
-        }
-    }
-
-    /// Takes over what was written, and notes it for the commit.
-    fn wrote(&mut self, rows: &mut Rows, least: &[u64], (heads, touched): (Vec<i64>, Vec<u64>)) -> Result<()> {
-        if touched.iter().zip(least).any(|(touched, least)| touched < least) {
-            return Err(StoreError::Conflict("the id of a task is taken".into()));
-        }
-        if S::MOVES_HEADS {
-            let heads = Some(heads).filter(|heads| heads.len() == rows.owners.len());
-            let heads = heads.ok_or_else(|| row::corrupt("head"))?;
-            rows.set_heads(|n| Head(heads[n]));
-        }
-        self.note(&rows.advanced);
-        self.note(&rows.changed);
-        Ok(())
-    }
-
     /// Tasks of which some are known: all are locked in one order, and those that are as this process has written them are
     /// not read.
     async fn load_known(&mut self, ids: &[TaskId]) -> Result<Vec<Task>> {
@@ -105,23 +59,11 @@ impl<S: Session> SqlTx<S> {
     }
 }
 
-/// Batched statements, and how many rows each of them touches at least: new rows must not have been there already.
-struct Writes {
-    statements: Vec<(&'static Batched, Batch)>,
-    least: Vec<u64>,
-}
-
 fn name_columns(name: &KeyName, to: &mut Batch) {
     to.text(Some(&name.tenant));
     to.text(Some(&name.action));
     to.text(Some(name.kind.as_str()));
     to.text(Some(&name.key));
-}
-
-fn document_columns(((task, kind), body): ((TaskId, DocumentKind), &serde_json::Value), to: &mut Batch) {
-    to.text(Some(&task.to_string()));
-    to.text(Some(kind.as_str()));
-    to.text(Some(&body.to_string()));
 }
 
 fn key_columns(row: &&KeyRow, to: &mut Batch) {
@@ -138,7 +80,8 @@ impl<S: Session> Tx for SqlTx<S> {
     }
 
     async fn load(&mut self, ids: &[TaskId]) -> Result<Vec<Task>> {
-        if self.session.is_late()
+        if !ids.is_empty()
+            && self.session.is_late()
             && let Some(tasks) = self.recall.all(ids)
             && self.session.rests_on(Batch::of(&tasks, marks_of))
         {
