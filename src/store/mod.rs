@@ -329,14 +329,19 @@ pub trait Store: Accounts + Nodes + Send + Sync {
 
     /// Accepts clicks: insert or return, by key.
     async fn submit(&self, items: Vec<Submit>) -> Result<Written<Vec<Submitted>>> {
-        until_settled!(tries, {
+        let mut written = until_settled!(tries, {
             let tx = if tries.again() { self.begin().await? } else { self.begin_late().await? };
             flow::submit::submit(tx, &items, tries.again()).await
-        })
+        })?;
+        // A click may cancel who runs under its key.
+        flow::family::follow(self, &mut written.changes).await;
+        Ok(written)
     }
     /// The same after a fault that may have hidden a commit: what an earlier try made is the answer.
     async fn submit_again(&self, items: Vec<Submit>) -> Result<Written<Vec<Submitted>>> {
-        until_settled!(tries, flow::submit::submit(self.begin().await?, &items, true).await)
+        let mut written = until_settled!(tries, flow::submit::submit(self.begin().await?, &items, true).await)?;
+        flow::family::follow(self, &mut written.changes).await;
+        Ok(written)
     }
     /// Takes chunks to run.
     async fn claim(&self, params: ClaimParams) -> Result<Written<Vec<Claimed>>> {

@@ -31,5 +31,6 @@ mod statements_postgres;
 pub(crate) mod storm;
 mod submitting;
 mod switches;
+mod taken_down;
 mod transactions;
 pub(crate) mod words;
