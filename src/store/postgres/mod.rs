@@ -141,6 +141,19 @@ impl PostgresSession {
         self.held.ask(|connection| question.fetch_all(connection)).await.map_err(fault)
     }
 
+    /// Runs a statement; how many rows it touched. A fault is told in these words.
+    async fn execute(
+        &mut self,
+        sql: &'static str,
+        values: Vec<Value>,
+        words: fn(sqlx::Error) -> StoreError,
+    ) -> Result<u64> {
+        self.begin().await?;
+        let question = self.statement(sql, values);
+        let done = self.held.ask(|connection| question.execute(connection)).await.map_err(words)?;
+        Ok(done.rows_affected())
+    }
+
     fn statement(&mut self, sql: &'static str, values: Vec<Value>) -> Query<'static, Postgres, PgArguments> {
         self.began_at = None;
         sqlx::query_with(sql, values::bound(values)).persistent(self.keeps)
@@ -159,9 +172,7 @@ impl PostgresSession {
         let count = marks.as_ref().map(|marks| marks.rows() as i64);
         let moved = beside.moves.then(|| owner_names(owners));
         let batches = moved.into_iter().chain(marks).chain(batches);
-        let bound = values::bound(batches.map(Value::from).collect());
-        self.began_at = None;
-        let question = sqlx::query_with(together(beside, &statements), bound).persistent(self.keeps);
+        let question = self.statement(together(beside, &statements), batches.map(Value::from).collect());
         let asked = self.held.ask(|connection| question.fetch_one(connection)).await;
         let row = asked.map_err(|e| self.held.refused(e, of_write))?;
         let first = usize::from(beside.moves);
@@ -202,21 +213,12 @@ impl Session for PostgresSession {
     }
 
     async fn run(&mut self, sql: &'static str, values: Vec<Value>) -> Result<u64> {
-        self.begin().await?;
-        let question = self.statement(sql, values);
-        let done = self.held.ask(|connection| question.execute(connection)).await.map_err(fault)?;
-        Ok(done.rows_affected())
+        self.execute(sql, values, fault).await
     }
 
     async fn write(&mut self, statement: &'static Batched, batch: Batch) -> Result<u64> {
         // Without a row there are no columns to bind.
-        if batch.rows() == 0 {
-            return Ok(0);
-        }
-        self.begin().await?;
-        let question = self.statement(statement.whole(), vec![batch.into()]);
-        let done = self.held.ask(|connection| question.execute(connection)).await.map_err(of_write)?;
-        Ok(done.rows_affected())
+        if batch.rows() == 0 { Ok(0) } else { self.execute(statement.whole(), vec![batch.into()], of_write).await }
     }
 
     async fn write_all(
