@@ -74,6 +74,7 @@ const SQLITE: &[Migration] = &[
     Migration { number: 8, name: "nodes", text: include_str!("../../migrations/sqlite/0008_nodes.sql") },
     Migration { number: 9, name: "in_place", text: include_str!("../../migrations/sqlite/0009_in_place.sql") },
     Migration { number: 10, name: "vacuum", text: include_str!("../../migrations/sqlite/0010_vacuum.sql") },
+    Migration { number: 11, name: "families", text: include_str!("../../migrations/sqlite/0011_families.sql") },
 ];
 const POSTGRES: &[Migration] = &[
     Migration { number: 1, name: "tasks", text: include_str!("../../migrations/postgres/0001_tasks.sql") },
@@ -86,6 +87,7 @@ const POSTGRES: &[Migration] = &[
     Migration { number: 8, name: "nodes", text: include_str!("../../migrations/postgres/0008_nodes.sql") },
     Migration { number: 9, name: "in_place", text: include_str!("../../migrations/postgres/0009_in_place.sql") },
     Migration { number: 10, name: "vacuum", text: include_str!("../../migrations/postgres/0010_vacuum.sql") },
+    Migration { number: 11, name: "families", text: include_str!("../../migrations/postgres/0011_families.sql") },
 ];
 const POSTGRES_LOGS: &[Migration] =
     &[Migration { number: 1, name: "logs", text: include_str!("../../migrations/postgres-logs/0001_logs.sql") }];

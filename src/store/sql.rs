@@ -261,19 +261,20 @@ pub struct Dialect {
     in_list: &'static str,
     /// `@empty($n)`: the list is empty.
     empty_list: &'static str,
-    /// `@of_unfinished`: by the index of the unfinished tasks of an owner, whatever the planner thinks.
-    of_unfinished: &'static str,
+    /// `@by_active` and its like: by this index of the tasks, whatever the planner thinks.
+    names_indexes: bool,
 }
 
-/// The writer connection is the lock; a list is a JSON array. What the planner knows of an index is how many rows each owner in
-/// it has on average. Where few owners have unfinished tasks, these have many each, and it would rather read whole histories.
+/// The writer connection is the lock; a list is a JSON array. Of an index the planner knows at most how many rows each owner in it
+/// has on average, and mostly nothing: it may take all unfinished tasks for few, and read a hundred thousand that wait to find
+/// none with a pack.
 pub(super) const IN_SQLITE: Dialect = Dialect {
     lock: "",
     share: "",
     skip_locked: "",
     in_list: "IN (SELECT j.value FROM json_each($$) j)",
     empty_list: "$$ = '[]'",
-    of_unfinished: "INDEXED BY taskbell_tasks_active",
+    names_indexes: true,
 };
 
 /// A list is an array.
@@ -283,10 +284,14 @@ pub(super) const IN_POSTGRES: Dialect = Dialect {
     skip_locked: "FOR UPDATE SKIP LOCKED",
     in_list: "= ANY(CAST($$ AS TEXT[]))",
     empty_list: "cardinality(CAST($$ AS TEXT[])) = 0",
-    of_unfinished: "",
+    names_indexes: false,
 };
 
 impl Dialect {
+    fn by(&self, index: &str) -> String {
+        if self.names_indexes { format!("INDEXED BY taskbell_tasks_{index}") } else { String::new() }
+    }
+
     /// Cuts the opening comment off and fills the marks.
     pub(super) fn fill(&self, text: &str) -> String {
         let all = || COLUMNS.iter().chain(DERIVED);
@@ -308,8 +313,10 @@ impl Dialect {
             .replace("@set", &set(FIXED))
             .replace("@lock", self.lock)
             .replace("@share", self.share)
-            .replace("@skip_locked", self.skip_locked)
-            .replace("@of_unfinished", self.of_unfinished);
+            .replace("@skip_locked", self.skip_locked);
+        for index in ["active", "held", "open_children", "pack"] {
+            statement = statement.replace(&format!("@by_{index}"), &self.by(index));
+        }
         for n in 1..=9 {
             let value = format!("${n}");
             statement = statement
@@ -343,7 +350,7 @@ fn lists(dialect: &Dialect, text: &str) -> Vec<String> {
     let of_unfinished = [REACHES[3], RECORDS[0], PARENTS[0], ACTIVES[1]];
     for text in &mut texts {
         let all = of_unfinished.iter().all(|part| text.contains(part));
-        *text = text.replace("@through", if all { dialect.of_unfinished } else { "" });
+        *text = text.replace("@through", &if all { dialect.by("active") } else { String::new() });
     }
     let directed = |text: &String| directions.map(|(d, b)| text.replace("@direction", d).replace("@beyond", b));
     texts.iter().flat_map(directed).collect()

@@ -231,6 +231,8 @@ CREATE INDEX taskbell_tasks_held ON public.taskbell_tasks USING btree (pack) WHE
 
 CREATE INDEX taskbell_tasks_log ON public.taskbell_tasks USING btree (tenant, owner, log_head);
 
+CREATE INDEX taskbell_tasks_open_children ON public.taskbell_tasks USING btree (parent, state, id) WHERE ((parent IS NOT NULL) AND (active = 1));
+
 CREATE INDEX taskbell_tasks_owner ON public.taskbell_tasks USING btree (tenant, owner, created_at, id);
 
 CREATE INDEX taskbell_tasks_pack ON public.taskbell_tasks USING btree (pack, state) WHERE ((active = 1) AND (pack IS NOT NULL));

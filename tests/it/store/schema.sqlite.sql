@@ -208,6 +208,8 @@ CREATE INDEX taskbell_tasks_gate ON taskbell_tasks (tenant, concurrency_key, pri
 
 CREATE INDEX taskbell_tasks_held ON taskbell_tasks (pack) WHERE wait = 'pack-disabled';
 
+CREATE INDEX taskbell_tasks_open_children ON taskbell_tasks (parent, state, id) WHERE parent IS NOT NULL AND active = 1;
+
 CREATE INDEX taskbell_tasks_owner ON taskbell_tasks (tenant, owner, created_at, id);
 
 CREATE INDEX taskbell_tasks_pack ON taskbell_tasks (pack, state) WHERE active = 1 AND pack IS NOT NULL;
