@@ -23,6 +23,7 @@ mod reports;
 mod retention;
 pub mod running;
 mod standstill;
+mod statistics;
 
 use crate::bus::LocalBus;
 use crate::core::metric;
@@ -324,6 +325,10 @@ fn start_loops(inner: &Arc<Inner>) -> JoinSet<()> {
         start!("standstill", |inner: Arc<Inner>| async move {
             let EngineSettings { sweep_ms, lease_ms, .. } = inner.settings;
             standstill::end_still(Duration::from_millis(sweep_ms), lease_ms, inner.store.as_ref()).await;
+        });
+        start!("statistics", |inner: Arc<Inner>| async move {
+            let every = Duration::from_millis(inner.settings.sweep_ms);
+            statistics::analyze_grown(every, inner.store.as_ref()).await;
         });
     }
     start!("retention", retention::retain);

@@ -174,9 +174,9 @@ catalogue! {
     }
 }
 
-/// The statements by which PostgreSQL locks what has no row, and takes locks away.
+/// The statements that only PostgreSQL has: they lock what has no row, take locks away, and look after its plans.
 #[derive(Debug)]
-pub struct LockStatements {
+pub struct OwnStatements {
     /// Waits for the idempotency keys that tasks hold.
     pub lock_keys_of: String,
     /// Waits for concurrency keys.
@@ -187,15 +187,18 @@ pub struct LockStatements {
     pub begin_logs: String,
     /// Ends the transactions of nodes that stand still.
     pub end_still: String,
+    /// Which tables the server believes to be much smaller than they are.
+    pub grown_tables: String,
 }
 
-/// PostgreSQL's locks.
-pub static POSTGRES_LOCKS: LazyLock<LockStatements> = LazyLock::new(|| LockStatements {
+/// PostgreSQL's own.
+pub static POSTGRES_OWN: LazyLock<OwnStatements> = LazyLock::new(|| OwnStatements {
     lock_keys_of: IN_POSTGRES.fill(text!(own "postgres" lock_keys_of)),
     lock_slots: IN_POSTGRES.fill(text!(own "postgres" lock_slots)),
     locked_elsewhere: IN_POSTGRES.fill(text!(own "postgres" locked_elsewhere)),
     begin_logs: IN_POSTGRES.fill(include_str!("sql/logs/postgres/begin.sql")),
     end_still: IN_POSTGRES.fill(text!(own "postgres" end_still)),
+    grown_tables: IN_POSTGRES.fill(text!(own "postgres" grown_tables)),
 });
 
 /// A statement once for each kind of reach. `$1 IS NULL OR tenant = $1` would keep a database from taking an index, so the

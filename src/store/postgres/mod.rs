@@ -16,6 +16,7 @@ mod held;
 mod migrator;
 mod outdated;
 mod sessions;
+mod statistics;
 mod values;
 
 pub use channel::{PostgresChannel, PostgresListener};
@@ -26,7 +27,7 @@ use super::migrate::{self, Migrations};
 use super::relational::SqlStore;
 use super::relational::cells::Cells;
 use super::relational::driver::{Driver, Session, owner_names};
-use super::sql::{Batched, Beside, KNOWN, POSTGRES, POSTGRES_LOCKS, Statements, plainly, together};
+use super::sql::{Batched, Beside, KNOWN, POSTGRES, POSTGRES_OWN, Statements, plainly, together};
 use super::tx::SlotKey;
 use super::value::{Batch, Value};
 use super::{Capabilities, Result, Still, StoreError};
@@ -271,13 +272,13 @@ impl Session for PostgresSession {
     }
 
     async fn lock_keys_of(&mut self, tasks: &[TaskId]) -> Result<()> {
-        self.run(&POSTGRES_LOCKS.lock_keys_of, bind![tasks]).await.map(|_| ())
+        self.run(&POSTGRES_OWN.lock_keys_of, bind![tasks]).await.map(|_| ())
     }
 
     async fn lock_slots(&mut self, keys: &[SlotKey], tasks: &[TaskId]) -> Result<()> {
         if !keys.is_empty() || !tasks.is_empty() {
             let (tenants, keys) = names(keys);
-            self.run(&POSTGRES_LOCKS.lock_slots, bind![tasks, tenants.as_slice(), keys.as_slice()]).await?;
+            self.run(&POSTGRES_OWN.lock_slots, bind![tasks, tenants.as_slice(), keys.as_slice()]).await?;
         }
         Ok(())
     }
@@ -285,7 +286,7 @@ impl Session for PostgresSession {
     async fn locked_elsewhere(&mut self, keys: &[SlotKey]) -> Result<Vec<SlotKey>> {
         let (tenants, keys) = names(keys);
         let values = bind![tenants.as_slice(), keys.as_slice()];
-        let rows = self.rows(&POSTGRES_LOCKS.locked_elsewhere, values).await?;
+        let rows = self.rows(&POSTGRES_OWN.locked_elsewhere, values).await?;
         rows.into_iter().map(values::pair).collect()
     }
 
@@ -334,7 +335,7 @@ impl Driver for PostgresDriver {
 
     async fn begin_logs(&self) -> Result<PostgresSession> {
         let mut session = self.begun(self.options.begin()).await?;
-        session.run(&POSTGRES_LOCKS.begin_logs, bind![]).await?;
+        session.run(&POSTGRES_OWN.begin_logs, bind![]).await?;
         Ok(session)
     }
 
@@ -357,6 +358,10 @@ impl Driver for PostgresDriver {
 
     async fn end_still(&self, silent_ms: i64) -> Result<Vec<Still>> {
         sessions::end_still(self, silent_ms).await
+    }
+
+    async fn analyze_grown(&self) -> Result<Vec<String>> {
+        statistics::analyze_grown(self).await
     }
 
     async fn query(&self, sql: &'static str, bind: Vec<SqlValue>) -> Result<Vec<Vec<SqlValue>>> {

@@ -7,7 +7,7 @@
 
 use super::super::relational::driver::Driver as _;
 use super::super::row::Columns as _;
-use super::super::sql::POSTGRES_LOCKS;
+use super::super::sql::POSTGRES_OWN;
 use super::super::{Result, Still};
 use super::PostgresDriver;
 use crate::store::value::values as bind;
@@ -31,7 +31,7 @@ pub(super) fn name(node: Option<&str>) -> Cow<'static, str> {
 
 /// Ends the transactions of nodes that have said nothing for so long.
 pub(super) async fn end_still(driver: &PostgresDriver, silent_ms: i64) -> Result<Vec<Still>> {
-    let rows = driver.rows(&POSTGRES_LOCKS.end_still, bind![silent_ms.max(WAITS_MS), WAITS_MS]).await?;
+    let rows = driver.rows(&POSTGRES_OWN.end_still, bind![silent_ms.max(WAITS_MS), WAITS_MS]).await?;
     rows.into_iter()
         .map(|mut r| Ok(Still { node: r.text()?.unwrap_or_default(), sessions: r.int()?.unwrap_or_default() }))
         .collect()

@@ -110,6 +110,10 @@ pub trait Driver: Send + Sync + 'static {
     async fn end_still(&self, _silent_ms: i64) -> Result<Vec<Still>> {
         Ok(Vec::new())
     }
+    /// Has tables that have grown counted anew. Only where plans follow from the count.
+    async fn analyze_grown(&self) -> Result<Vec<String>> {
+        Ok(Vec::new())
+    }
     /// Reads business tables.
     async fn query(&self, sql: &'static str, values: Vec<SqlValue>) -> Result<Vec<Vec<SqlValue>>>;
 }

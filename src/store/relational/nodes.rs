@@ -95,4 +95,8 @@ impl<D: Driver> Nodes for SqlStore<D> {
     async fn end_still(&self, silent_ms: i64) -> Result<Vec<Still>> {
         self.driver.end_still(silent_ms).await
     }
+
+    async fn analyze_grown(&self) -> Result<Vec<String>> {
+        self.driver.analyze_grown().await
+    }
 }

@@ -28,6 +28,7 @@ mod slow_commits;
 mod standstill;
 mod statements;
 mod statements_postgres;
+mod statistics;
 pub(crate) mod storm;
 mod submitting;
 mod switches;

@@ -9,7 +9,7 @@ use super::words::click;
 use crate::support::crowd;
 use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, Connection as _, Either, Executor as _, SqlSafeStr as _, Statement as _, TypeInfo as _};
-use taskbell::store::sql::{POSTGRES, POSTGRES_LOCKS};
+use taskbell::store::sql::{POSTGRES, POSTGRES_OWN};
 
 /// Adds copies of what was laid out, and lets the planner count them.
 async fn fill(f: &Fixture, c: &mut PgConnection, crowd: Crowd) {
@@ -74,6 +74,7 @@ const PLANS: &[(&str, &[&str])] = &[
     ),
     ("documents", &["taskbell_documents_pkey"]),
     ("events", &["Index Scan using taskbell_events_pkey", "(task_id = $1) AND (seq > $2)"]),
+    ("forsaken", &["taskbell_tasks_open_children"]),
     ("head", &["taskbell_heads_pkey"]),
     ("key_holders", &["taskbell_tasks_slot", "(tenant = $1) AND (concurrency_key = $2)"]),
     ("key_rows", &["taskbell_keys_pkey"]),
@@ -101,19 +102,21 @@ const PLANS: &[(&str, &[&str])] = &[
     ("tasks_by_id", &["taskbell_tasks_pkey"]),
     ("update_tasks", &["taskbell_tasks_pkey"]),
     ("usual", &["taskbell_tasks_usual", "(tenant = $1) AND (action = $2)"]),
+    ("waited_keys", &["Index Only Scan using taskbell_tasks_gate on taskbell_tasks f", "taskbell_tasks_slot"]),
     ("waiting_tenants", &["taskbell_tasks_claim"]),
 ];
 
-/// All statements, those that lock what has no row among them.
+/// All statements, those that only PostgreSQL has among them.
 fn all() -> Vec<(&'static str, &'static str)> {
-    let locks = &*POSTGRES_LOCKS;
+    let own = &*POSTGRES_OWN;
     let mut all = POSTGRES.all();
     all.extend([
-        ("lock_keys_of", locks.lock_keys_of.as_str()),
-        ("lock_slots", locks.lock_slots.as_str()),
-        ("locked_elsewhere", locks.locked_elsewhere.as_str()),
-        ("begin_logs", locks.begin_logs.as_str()),
-        ("end_still", locks.end_still.as_str()),
+        ("lock_keys_of", own.lock_keys_of.as_str()),
+        ("lock_slots", own.lock_slots.as_str()),
+        ("locked_elsewhere", own.locked_elsewhere.as_str()),
+        ("begin_logs", own.begin_logs.as_str()),
+        ("end_still", own.end_still.as_str()),
+        ("grown_tables", own.grown_tables.as_str()),
     ]);
     all
 }

@@ -35,6 +35,7 @@ use crate::engine::loops::sweep_every;
 use crate::engine::measure::{self, Stopwatch};
 use crate::engine::reports::ReportBook;
 use crate::engine::standstill::end_still;
+use crate::engine::statistics::analyze_grown;
 use crate::engine::{SWEEP_AT_ONCE, exchange, retries};
 use crate::store::logs::Level;
 use crate::store::{ChunkCommit, Committed, Reach, RenewLent, Renewed, Result, Store, StoreError, SweepParams};
@@ -353,7 +354,8 @@ async fn sweep(shared: Arc<Shared>, every: Duration) {
     let store = parts.store.as_ref();
     // Whoever has no engine shares the database with those who have one.
     let still = end_still(every, parts.settings.lease_ms, store);
-    tokio::join!(sweep_every(every, store, &parts.bus, &parts.wake, params), still);
+    let sweeps = sweep_every(every, store, &parts.bus, &parts.wake, params);
+    tokio::join!(sweeps, still, analyze_grown(every, store));
 }
 
 /// What a poll is told when nobody looked for it any more.
