@@ -260,6 +260,8 @@ pub struct Dialect {
     share: &'static str,
     /// `@skip_locked`: the same, without those that somebody else has locked.
     skip_locked: &'static str,
+    /// `@bytes`: a text that is compared by its bytes, as columns are.
+    bytes: &'static str,
     /// `@in($n)`: is one of a list that is bound as one value, written as `$$`.
     in_list: &'static str,
     /// `@empty($n)`: the list is empty.
@@ -275,6 +277,7 @@ pub(super) const IN_SQLITE: Dialect = Dialect {
     lock: "",
     share: "",
     skip_locked: "",
+    bytes: "",
     in_list: "IN (SELECT j.value FROM json_each($$) j)",
     empty_list: "$$ = '[]'",
     names_indexes: true,
@@ -285,6 +288,7 @@ pub(super) const IN_POSTGRES: Dialect = Dialect {
     lock: "FOR UPDATE",
     share: "FOR SHARE",
     skip_locked: "FOR UPDATE SKIP LOCKED",
+    bytes: "COLLATE \"C\"",
     in_list: "= ANY(CAST($$ AS TEXT[]))",
     empty_list: "cardinality(CAST($$ AS TEXT[])) = 0",
     names_indexes: false,
@@ -316,7 +320,8 @@ impl Dialect {
             .replace("@set", &set(FIXED))
             .replace("@lock", self.lock)
             .replace("@share", self.share)
-            .replace("@skip_locked", self.skip_locked);
+            .replace("@skip_locked", self.skip_locked)
+            .replace("@bytes", self.bytes);
         for index in ["active", "held", "open_children", "pack"] {
             statement = statement.replace(&format!("@by_{index}"), &self.by(index));
         }

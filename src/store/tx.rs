@@ -238,7 +238,8 @@ pub trait Tx: Send {
     async fn key_use(&mut self, key: &SlotKey, waiting_most: u32) -> Result<KeyUse>;
     /// Tasks under a concurrency key, locked.
     async fn key_tasks(&mut self, key: &SlotKey, under: Under, limit: usize) -> Result<Vec<Task>>;
-    /// Concurrency keys with a free slot behind which somebody waits; not locked yet.
+    /// Concurrency keys with a free slot behind which somebody waits, among those that one look takes in; the next look goes on
+    /// from there. Not locked yet.
     async fn waited_keys(&mut self, limit: usize) -> Result<Vec<SlotKey>>;
 
     /// The parents of tasks, theirs, and so on; not locked.

@@ -32,7 +32,12 @@ struct Shared {
     tasks: Mutex<BTreeMap<TaskId, Task>>,
     /// Tenants that waited, and how many claims may still believe it.
     tenants: Mutex<(Vec<String>, u32)>,
+    waited: Mutex<WaitedKey>,
 }
+
+/// Where a look at the concurrency keys behind which somebody waits has ended: a key, or a tenant of whom there are no more. Empty
+/// texts come before all.
+pub(super) type WaitedKey = (String, Option<String>);
 
 /// What tells one version of a task's row from another. Each change moves the revision, but for the renewal of a lease. The
 /// others are there because a database may have been restored from a backup, or a row mended by hand.
@@ -89,6 +94,21 @@ impl Recall {
     /// These tenants wait.
     pub fn remember_tenants(&self, tenants: &[String]) {
         *self.tenants_noted() = (tenants.to_vec(), if tenants.is_empty() { 0 } else { TENANTS_HOLD });
+    }
+
+    fn waited(&self) -> MutexGuard<'_, WaitedKey> {
+        self.0.waited.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where the next look goes on; from the start where the last one came to the end.
+    pub fn looks_on(&self) -> WaitedKey {
+        let (tenant, key) = std::mem::take(&mut *self.waited());
+        if tenant.is_empty() { (tenant, Some(String::new())) } else { (tenant, key) }
+    }
+
+    /// A look has ended here and not at the end.
+    pub fn looked_to(&self, key: WaitedKey) {
+        *self.waited() = key;
     }
 
     /// All of these as this process has written them, if all are known.

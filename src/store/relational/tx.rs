@@ -22,6 +22,9 @@ use crate::core::view::Documents;
 use async_trait::async_trait;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Steps of one look for concurrency keys with a free slot: a few milliseconds.
+const KEYS_LOOKED_AT: usize = 1_000;
+
 /// An open transaction.
 pub(super) struct SqlTx<S> {
     session: S,
@@ -229,8 +232,19 @@ impl<S: Session> Tx for SqlTx<S> {
     }
 
     async fn waited_keys(&mut self, limit: usize) -> Result<Vec<SlotKey>> {
-        let rows = self.session.rows(&self.statements.waited_keys, values![limit]).await?;
-        rows.into_iter().map(|mut r| Ok((r.text()?.unwrap_or_default(), r.text()?.unwrap_or_default()))).collect()
+        let (tenant, key) = self.recall.looks_on();
+        let rows = self.session.rows(&self.statements.waited_keys, values![KEYS_LOOKED_AT, tenant, key]).await?;
+        let mut free = Vec::new();
+        for mut r in rows {
+            let (tenant, key) = (r.text()?.unwrap_or_default(), r.text()?);
+            let (is_free, step) = (r.int()? == Some(1), r.int()?);
+            free.extend(key.clone().filter(|_| is_free).map(|key| (tenant.clone(), key)));
+            if free.len() == limit || step == Some(KEYS_LOOKED_AT as i64) {
+                self.recall.looked_to((tenant, key));
+                break;
+            }
+        }
+        Ok(free)
     }
 
     async fn ancestors(&mut self, ids: &[TaskId]) -> Result<Vec<TaskId>> {

@@ -9,6 +9,8 @@ use super::words::{ended, operator};
 use crate::support::clock::StillClock;
 use crate::support::postgres::{self, Database};
 use serde_json::Value;
+use sqlx::Connection as _;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -114,6 +116,19 @@ impl Fixture {
         match &self.home {
             Home::Database(database) => database,
             _ => panic!("this store is on no server"),
+        }
+    }
+
+    /// Runs statements on what the store has written, past it.
+    pub async fn execute(&self, sql: &'static str) {
+        match &self.home {
+            Home::Memory => panic!("this store has no database"),
+            Home::Folder(_) => {
+                let options = SqliteConnectOptions::new().filename(self.path());
+                let mut file = SqliteConnection::connect_with(&options).await.unwrap();
+                sqlx::raw_sql(sql).execute(&mut file).await.unwrap();
+            }
+            Home::Database(database) => database.execute(sql).await,
         }
     }
 

@@ -34,4 +34,5 @@ mod submitting;
 mod switches;
 mod taken_down;
 mod transactions;
+mod waited_keys;
 pub(crate) mod words;

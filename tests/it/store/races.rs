@@ -4,8 +4,6 @@
 use super::fixture::*;
 use super::invariants::all_tasks;
 use super::words::*;
-use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
-use sqlx::{AssertSqlSafe, Connection as _};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,19 +23,16 @@ database_suite! {
 
 /// Lets the database undo one new task in ten: on a server as late as it can, when the winner commits.
 async fn roll_winners_back(f: &Fixture, on_server: bool) {
-    if on_server {
-        let sql = "CREATE FUNCTION undo() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+    let sql = if on_server {
+        "CREATE FUNCTION undo() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
                 IF random() < 0.1 THEN RAISE EXCEPTION 'undone' USING ERRCODE = '53000'; END IF; RETURN NULL; END $$; \
             CREATE CONSTRAINT TRIGGER undo AFTER INSERT ON taskbell_tasks DEFERRABLE INITIALLY DEFERRED \
-                FOR EACH ROW EXECUTE FUNCTION undo()";
-        f.database().execute(sql).await;
+                FOR EACH ROW EXECUTE FUNCTION undo()"
     } else {
-        let options = SqliteConnectOptions::new().filename(f.path());
-        let mut c = SqliteConnection::connect_with(&options).await.unwrap();
-        let sql = "CREATE TRIGGER undo AFTER INSERT ON taskbell_tasks WHEN abs(random() % 10) = 0 \
-            BEGIN SELECT RAISE(ABORT, 'undone'); END";
-        sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut c).await.unwrap();
-    }
+        "CREATE TRIGGER undo AFTER INSERT ON taskbell_tasks WHEN abs(random() % 10) = 0 \
+            BEGIN SELECT RAISE(ABORT, 'undone'); END"
+    };
+    f.execute(sql).await;
 }
 
 /// One click, again and again until it is answered; what came of it, and how often it was undone.

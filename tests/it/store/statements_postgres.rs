@@ -102,7 +102,7 @@ const PLANS: &[(&str, &[&str])] = &[
     ("tasks_by_id", &["taskbell_tasks_pkey"]),
     ("update_tasks", &["taskbell_tasks_pkey"]),
     ("usual", &["taskbell_tasks_usual", "(tenant = $1) AND (action = $2)"]),
-    ("waited_keys", &["Index Only Scan using taskbell_tasks_gate on taskbell_tasks f", "taskbell_tasks_slot"]),
+    ("waited_keys", &["using taskbell_tasks_gate", "taskbell_tasks_slot"]),
     ("waiting_tenants", &["taskbell_tasks_claim"]),
 ];
 
