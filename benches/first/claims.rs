@@ -4,7 +4,7 @@ use crate::Kind;
 use crate::crowd::{behind_a_key, chunk_end};
 use crate::figures::{Figures, Unit};
 use crate::work::{claim_of, lay_out, median_ms, open};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use taskbell::core::chunk::{Outcome, Told};
 use taskbell::store::{Claimed, Store};
 
@@ -12,6 +12,8 @@ use taskbell::store::{Claimed, Store};
 const CHUNKS: usize = 16;
 /// Claims of one figure.
 const TIMES: usize = 50;
+/// For what was written to be told by the server.
+const COUNTED_WITHIN: Duration = Duration::from_secs(15);
 /// Tasks that wait in the small queue.
 const FEW: usize = 100;
 
@@ -25,10 +27,24 @@ pub async fn measure(figures: &mut Figures, kind: Kind, others: usize) {
     lay_out(store, 1, |submit| behind_a_key(submit, others)).await;
     let held = until_claimed(store).await;
     lay_out(store, others, |submit| behind_a_key(submit, others)).await;
+    counted(store).await;
     figures.take(&format!("a claim of 16, {others} more blocked behind a key"), Unit::Ms, || claims(store)).await;
     figures.take("a chunk's end that gives the key to the next of them", Unit::Ms, || ends(store, held)).await;
     lay_out(store, others, |submit| submit).await;
+    counted(store).await;
     figures.take(&format!("a claim of 16, {others} more waiting"), Unit::Ms, || claims(store)).await;
+}
+
+/// Has a server count what was laid out, as each node does; it tells how much that is within some seconds. A table that has not
+/// doubled is not counted, and one that was counted by the server itself neither.
+async fn counted(store: &dyn Store) {
+    let deadline = Instant::now() + COUNTED_WITHIN;
+    while !store.capabilities().single_process && Instant::now() < deadline {
+        if store.analyze_grown().await.unwrap().iter().any(|table| table == "taskbell_tasks") {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
 }
 
 /// Sixteen more come in, sixteen are claimed; so as many wait at each claim.
