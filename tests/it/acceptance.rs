@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// The import takes some ten seconds with these; a slow machine may take ten times as long.
 const END: Duration = Duration::from_secs(120);
 /// How soon work goes on after a start: at once on a file, after a lease and a sweep on a server.
-const ON: Duration = Duration::from_secs(6);
+const ON: Duration = Duration::from_secs(30);
 /// How long writes may be refused after a database server is back.
 const BACK: Duration = Duration::from_secs(30);
 

@@ -12,6 +12,8 @@ use taskbell::store::accounts::{SESSION_IDLE_MS, SESSION_MS};
 use taskbell::web::auth::password::hash_password;
 
 const PASSWORD: &str = "correct horse battery";
+/// Long beside the two seconds after which sockets are held against the database.
+const LIMIT: Duration = Duration::from_secs(15);
 
 /// A browser, as far as it matters here: follows nowhere, and says what it is told to say.
 async fn post(api: &Api, path: &str, form: &[(&str, &str)], headers: &[(&str, &str)]) -> Answer {
@@ -304,7 +306,7 @@ async fn s4_sockets_of_a_session_end_within_seconds_of_its_sign_out_or_of_a_chan
     let started = Instant::now();
     assert_eq!(post(&api, "/logout", &[("csrf", token)], &headers).await.status, 303);
     assert_eq!(ended.close_code().await, 4001);
-    assert!(started.elapsed() < Duration::from_secs(5));
+    assert!(started.elapsed() < LIMIT);
     kept.say(json!({"t": "sync"})).await;
     kept.frame("snap").await;
     // As another node, or the command line, does it: only the database knows.
@@ -312,7 +314,7 @@ async fn s4_sockets_of_a_session_end_within_seconds_of_its_sign_out_or_of_a_chan
     let started = Instant::now();
     assert!(api.node.store.change_user("alice", role, api.state.clock.now()).await.unwrap());
     assert_eq!(kept.close_code().await, 4001);
-    assert!(started.elapsed() < Duration::from_secs(5));
+    assert!(started.elapsed() < LIMIT);
 }
 
 /// The pages and files that anybody may have; every other route needs somebody who is signed in.

@@ -197,13 +197,13 @@ async fn a_stop_answers_what_is_under_way_and_waits_for_no_idle_or_half_sent_con
     assert_eq!(alice.submit(json!({"action": "ok"})).await.status, 201);
     api.stop.cancel();
     tokio::time::timeout(Duration::from_secs(10), api.served).await.expect("it ends within its grace").unwrap();
-    eventually("no new connection is taken", Duration::from_secs(5), async || {
+    eventually("no new connection is taken", Duration::from_secs(30), async || {
         TcpStream::connect(&address).await.is_err().then_some(())
     })
     .await;
     for stream in &mut open {
         let mut rest = Vec::new();
         // Closed or reset, but not left open.
-        let _ = tokio::time::timeout(Duration::from_secs(5), stream.read_to_end(&mut rest)).await.expect("closed");
+        let _ = tokio::time::timeout(Duration::from_secs(30), stream.read_to_end(&mut rest)).await.expect("closed");
     }
 }

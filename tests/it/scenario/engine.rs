@@ -288,6 +288,6 @@ async fn after_a_crash_the_next_start_takes_every_lease_and_goes_on_at_once() {
     drop(node);
     let ends = closure(|call| async move { answer(json!({"hasMore": call.chunk < 3, "current": call.chunk})) });
     let node = Node::start_with(&ground, one(action("steps"), ends), settings).await;
-    let task = tokio::time::timeout(Duration::from_secs(5), node.until(id, State::Succeeded)).await.unwrap();
+    let task = tokio::time::timeout(Duration::from_secs(30), node.until(id, State::Succeeded)).await.unwrap();
     assert_eq!((task.chunks, task.takeovers, task.attempts), (3, 1, 0));
 }

@@ -33,7 +33,7 @@ async fn a_script_that_does_not_end_is_stopped_when_its_time_is_over() {
         let (ended, took) = rig.body(body, MEMORY, SECOND).await;
         let failure = failure(ended);
         assert_eq!((failure.kind, failure.code.as_str()), (ErrorKind::Timeout, "timeout"), "{body}: {failure:?}");
-        assert!(took < 3 * SECOND, "{body}: {took:?}");
+        assert!(took < 10 * SECOND, "{body}: {took:?}");
     }
     let handler = rig.handler("top.js", "while (true) {}\nexport default () => {};", MEMORY, SECOND);
     assert_eq!(
@@ -50,7 +50,7 @@ async fn a_native_call_cannot_hold_a_process_beyond_its_time() {
         let (ended, took) = rig.body(body, 1024 * 1024 * 1024, SECOND).await;
         let failure = failure(ended);
         assert!(matches!(failure.kind, ErrorKind::Timeout | ErrorKind::Budget), "{body}: {failure:?}");
-        assert!(took < 3 * SECOND, "{body}: {took:?}");
+        assert!(took < 10 * SECOND, "{body}: {took:?}");
     }
 }
 
